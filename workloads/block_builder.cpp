@@ -1,0 +1,192 @@
+#include "workloads/block_builder.hpp"
+
+#include <algorithm>
+
+namespace forerun {
+
+namespace {
+constexpr int kFirst = 1, kSecond = 2, kThird = 4;
+}
+
+TensorId BlockBuilder::input(std::string_view name, Dims dims, DType dtype, bool differentiable) {
+  return block_.graph.add_tensor(
+      {name, dtype, dims, ParameterStyle::kNone, differentiable, {}, {}});
+}
+
+TensorId BlockBuilder::weight(std::string_view name, std::int64_t out, std::int64_t in,
+                              ParameterStyle style) {
+  const bool fp8 = options_.fp8 && options_.fp8_weights && style != ParameterStyle::kVocabulary;
+  const DType dtype = fp8 ? DType::kFp8 : DType::kBf16;
+  const TensorId id = block_.graph.add_tensor({name, dtype, {out, in, 1}, style, true, {}, {}});
+  block_.parameters.push_back(id);
+  return id;
+}
+
+TensorId BlockBuilder::weight_vector(std::string_view name, std::int64_t size) {
+  const TensorId id = block_.graph.add_tensor(
+      {name, DType::kBf16, {1, 1, size}, ParameterStyle::kReplicated, true, {}, {}});
+  block_.parameters.push_back(id);
+  return id;
+}
+
+TensorId BlockBuilder::apply(Fn fn, OpSpace space, std::initializer_list<TensorId> inputs,
+                             Dims dims, DType dtype, std::string_view name, int saves_inputs,
+                             int saves_outputs) {
+  Operator op;
+  op.fn = fn;
+  op.space = space;
+  op.name = name;
+  bool differentiable = false;
+  for (const TensorId id : inputs) {
+    op.inputs.push_back(id);
+    differentiable |= block_.graph[id].differentiable;
+  }
+  op.saves_inputs = static_cast<std::uint8_t>(saves_inputs);
+  op.saves_outputs = static_cast<std::uint8_t>(saves_outputs);
+  const TensorId out = block_.graph.add_tensor(
+      {name, dtype, dims, ParameterStyle::kNone, differentiable, {}, {}});
+  op.outputs.push_back(out);
+  block_.graph.add(op);
+  return out;
+}
+
+TensorId BlockBuilder::cast(TensorId x, DType dtype, std::string_view name) {
+  const Dims dims = block_.graph[x].dims;
+  return apply(Fn::kCast, OpSpace::kPointwise, {x}, dims, dtype, name);
+}
+
+TensorId BlockBuilder::add(TensorId a, TensorId b, std::string_view name) {
+  const Tensor& like = block_.graph[a];
+  return apply(Fn::kAdd, OpSpace::kPointwise, {a, b}, like.dims, like.dtype, name);
+}
+
+TensorId BlockBuilder::mul(TensorId a, TensorId b, std::string_view name) {
+  const Tensor like = block_.graph[a];
+  const int saved = (block_.graph[b].differentiable ? kFirst : 0) |
+                    (like.differentiable ? kSecond : 0);
+  return apply(Fn::kMul, OpSpace::kPointwise, {a, b}, like.dims, like.dtype, name, saved);
+}
+
+TensorId BlockBuilder::pointwise(Fn fn, TensorId x, std::string_view name, bool saves_input) {
+  const Tensor like = block_.graph[x];
+  return apply(fn, OpSpace::kPointwise, {x}, like.dims, like.dtype, name, saves_input ? kFirst : 0);
+}
+
+TensorId BlockBuilder::norm(TensorId x, std::string_view name) {
+  const Dims dims = block_.graph[x].dims;
+  const Dims row{dims[0], dims[1], 1};
+  const TensorId w = weight_vector(name, dims[2]);
+  if (options_.modules.fused_norm) {
+    return apply(Fn::kNorm, OpSpace::kRowReduction, {x, w}, dims, DType::kBf16, name,
+                 kFirst | kSecond);
+  }
+  const TensorId xf = cast(x, DType::kFp32, "norm.float");
+  const TensorId square = pointwise(Fn::kSquare, xf, "norm.square", true);
+  const TensorId mean =
+      apply(Fn::kMean, OpSpace::kRowReduction, {square}, row, DType::kFp32, "norm.mean");
+  const TensorId r =
+      apply(Fn::kRsqrt, OpSpace::kPointwise, {mean}, row, DType::kFp32, "norm.rsqrt", 0, kFirst);
+  const TensorId scaled = mul(xf, r, "norm.scale");
+  return mul(cast(scaled, DType::kBf16, "norm.type_as"), w, "norm.weight");
+}
+
+TensorId BlockBuilder::rotary_table(TensorId like) {
+  if (rotary_table_.valid()) return rotary_table_;
+  const Dims dims = block_.graph[like].dims;
+  rotary_table_ = input("freqs_cis", {1, dims[1], 1}, DType::kFp32, false);
+  return rotary_table_;
+}
+
+TensorId BlockBuilder::rotary(TensorId x, std::string_view name) {
+  const Tensor like = block_.graph[x];
+  const TensorId table = rotary_table(x);
+  if (options_.modules.fused_rotary) {
+    return apply(Fn::kRotary, OpSpace::kExtern, {x, table}, like.dims, DType::kBf16, name);
+  }
+  const TensorId wide = cast(x, DType::kFp32, "rotary.float");
+  const TensorId turned = apply(Fn::kComplexMul, OpSpace::kExtern, {wide, table}, like.dims,
+                                DType::kFp32, "rotary.complex_mul");
+  return cast(turned, DType::kBf16, name);
+}
+
+TensorId BlockBuilder::expand_heads(TensorId x, std::int64_t width, std::string_view name) {
+  const Dims dims = block_.graph[x].dims;
+  if (dims[2] == width) return x;
+  return apply(Fn::kExpandHeads, OpSpace::kPointwise, {x}, {dims[0], dims[1], width}, DType::kBf16,
+               name);
+}
+
+TensorId BlockBuilder::quantised(TensorId x, std::string_view name) {
+  if (block_.graph[x].dtype == DType::kFp8) return x;
+  const auto known = std::find_if(quantised_.begin(), quantised_.end(),
+                                  [&](const auto& pair) { return pair.first == x; });
+  if (options_.modules.quantise_once && known != quantised_.end()) return known->second;
+  const TensorId magnitude = pointwise(Fn::kAbs, x, "fp8.abs");
+  const TensorId amax = apply(Fn::kMax, OpSpace::kFullReduction, {magnitude}, {1, 1, 1},
+                              DType::kFp32, "fp8.amax");
+  block_.graph[magnitude].differentiable = block_.graph[amax].differentiable = false;
+  const TensorId wide = cast(x, DType::kFp32, "fp8.float");
+  const Dims dims = block_.graph[x].dims;
+  const TensorId scaled = apply(Fn::kScale, OpSpace::kPointwise, {wide, amax}, dims, DType::kFp32,
+                                "fp8.scale");
+  const TensorId clamped = pointwise(Fn::kScale, scaled, "fp8.clamp");
+  const TensorId out = cast(clamped, DType::kFp8, name);
+  block_.graph[out].gradient_of = x;
+  quantised_.emplace_back(x, out);
+  return out;
+}
+
+TensorId BlockBuilder::linear(TensorId x, TensorId w, std::string_view name) {
+  const bool fp8 = options_.fp8 && block_.graph[w].parameter != ParameterStyle::kVocabulary;
+  if (fp8) {
+    x = quantised(x, "fp8.input");
+    w = quantised(w, "fp8.weight");
+  }
+  const Dims dims = block_.graph[x].dims;
+  const std::int64_t out = block_.graph[w].dims[0];
+  return apply(Fn::kLinear, OpSpace::kExtern, {x, w}, {dims[0], dims[1], out}, DType::kBf16, name,
+               kFirst | kSecond);
+}
+
+TensorId BlockBuilder::attention(TensorId q, TensorId k, TensorId v, std::int64_t heads) {
+  const Dims dims = block_.graph[q].dims;
+  if (options_.context_parallel > 1) {
+    k = pointwise(Fn::kCopy, k, "cp.key.contiguous");
+    v = pointwise(Fn::kCopy, v, "cp.value.contiguous");
+  }
+  Operator op;
+  op.fn = Fn::kAttention;
+  op.space = OpSpace::kExtern;
+  op.name = "attention";
+  op.inputs = {q, k, v};
+  op.saves_inputs = kFirst | kSecond | kThird;
+  op.saves_outputs = kFirst | kSecond;
+  const TensorId out = input("attention.out", dims, DType::kBf16);
+  const TensorId lse = input("attention.lse", {dims[0], dims[1], heads}, DType::kFp32, false);
+  op.outputs = {out, lse};
+  block_.graph.add(op);
+  return out;
+}
+
+TensorId BlockBuilder::embedding(TensorId ids, TensorId table) {
+  const Dims dims = block_.graph[ids].dims;
+  const std::int64_t hidden = block_.graph[table].dims[1];
+  return apply(Fn::kEmbedding, OpSpace::kExtern, {ids, table}, {dims[0], dims[1], hidden},
+               DType::kBf16, "embedding", kFirst);
+}
+
+TensorId BlockBuilder::cross_entropy(TensorId logits) {
+  const Dims dims = block_.graph[logits].dims;
+  const TensorId wide = cast(logits, DType::kFp32, "loss.float");
+  const TensorId log_softmax = apply(Fn::kLogSoftmax, OpSpace::kExtern, {wide}, dims, DType::kFp32,
+                                     "loss.log_softmax", 0, kFirst);
+  return apply(Fn::kNll, OpSpace::kExtern, {log_softmax}, {1, 1, 1}, DType::kFp32, "loss.nll");
+}
+
+BlockGraph BlockBuilder::finish(TensorId input, TensorId output) {
+  block_.input = input;
+  block_.output = output;
+  return std::move(block_);
+}
+
+}  // namespace forerun

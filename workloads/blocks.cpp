@@ -1,0 +1,82 @@
+#include "workloads/blocks.hpp"
+
+#include "workloads/block_builder.hpp"
+
+namespace forerun {
+namespace {
+
+TensorId attention_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
+  const std::int64_t h = model.hidden, q_width = model.q_width(), kv_width = model.kv_width();
+  const bool expand = b.options().modules.expand_kv;
+  const TensorId n = b.norm(x, "attention_norm");
+  const TensorId wq = b.weight("wq", q_width, h, ParameterStyle::kColumn);
+  const TensorId wk = b.weight("wk", kv_width, h, ParameterStyle::kColumn);
+  const TensorId wv = b.weight("wv", kv_width, h, ParameterStyle::kColumn);
+  const TensorId wo = b.weight("wo", h, q_width, ParameterStyle::kRow);
+  TensorId q = b.linear(n, wq, "wq");
+  TensorId k = b.linear(n, wk, "wk");
+  TensorId v = b.linear(n, wv, "wv");
+  q = b.rotary(q, "rotary.q");
+  k = b.rotary(k, "rotary.k");
+  if (expand) {
+    k = b.expand_heads(k, q_width, "repeat_kv.k");
+    v = b.expand_heads(v, q_width, "repeat_kv.v");
+  }
+  return b.linear(b.attention(q, k, v, model.heads), wo, "wo");
+}
+
+TensorId mlp_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
+  const std::int64_t h = model.hidden, f = model.ffn_hidden;
+  const TensorId n = b.norm(x, "ffn_norm");
+  const TensorId w1 = b.weight("w1", f, h, ParameterStyle::kColumn);
+  const TensorId w2 = b.weight("w2", h, f, ParameterStyle::kRow);
+  const TensorId gate = b.linear(n, w1, "w1");
+  if (!model.gated_mlp) {
+    return b.linear(b.pointwise(Fn::kGelu, gate, "gelu", true), w2, "w2");
+  }
+  const TensorId w3 = b.weight("w3", f, h, ParameterStyle::kColumn);
+  const TensorId activated = b.pointwise(Fn::kSilu, gate, "silu", true);
+  const TensorId up = b.linear(n, w3, "w3");
+  return b.linear(b.mul(activated, up, "silu.mul"), w2, "w2");
+}
+
+BlockGraph decoder(const ModelSpec& model, const BlockOptions& options) {
+  BlockBuilder b(options);
+  const TensorId x = b.input("x", {options.batch, options.sequence, model.hidden}, DType::kBf16);
+  const TensorId h = b.add(x, attention_part(b, model, x), "attention.residual");
+  return b.finish(x, b.add(h, mlp_part(b, model, h), "mlp.residual"));
+}
+
+BlockGraph embedding(const ModelSpec& model, const BlockOptions& options) {
+  BlockBuilder b(options);
+  const TensorId ids = b.input("tokens", {options.batch, options.sequence, 1}, DType::kInt64, false);
+  const TensorId table =
+      b.weight("tok_embeddings", model.vocab, model.hidden, ParameterStyle::kVocabulary);
+  return b.finish(ids, b.embedding(ids, table));
+}
+
+BlockGraph head(const ModelSpec& model, const BlockOptions& options) {
+  BlockOptions plain = options;
+  plain.fp8 = false;  // the output projection stays in bf16
+  BlockBuilder b(plain);
+  const TensorId x = b.input("x", {options.batch, options.sequence, model.hidden}, DType::kBf16);
+  const TensorId n = b.norm(x, "norm");
+  const TensorId w = b.weight("output", model.vocab, model.hidden, ParameterStyle::kColumn);
+  return b.finish(x, b.cross_entropy(b.linear(n, w, "output")));
+}
+
+}  // namespace
+
+BlockGraph build_block(BlockKind kind, const ModelSpec& model, const BlockOptions& options) {
+  switch (kind) {
+    case BlockKind::kEmbedding:
+      return embedding(model, options);
+    case BlockKind::kDecoder:
+      return decoder(model, options);
+    case BlockKind::kHead:
+      break;
+  }
+  return head(model, options);
+}
+
+}  // namespace forerun
