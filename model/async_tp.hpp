@@ -1,0 +1,18 @@
+#pragma once
+
+// Asynchronous tensor parallelism: a collective and the matrix products around it, cut into one
+// piece a rank, so that pieces are copied beside the product of earlier pieces (PyTorch's
+// micro-pipeline pass, torch/_inductor/fx_passes/micro_pipeline_tp.py). An all-gather is fused when
+// it feeds matrix products as left operand; a reduce-scatter when it reduces exactly one product.
+
+#include <vector>
+
+#include "model/kernel.hpp"
+
+namespace forerun {
+
+/// Marks the collectives that are hidden (Kernel::overlapped_with) and the products that are cut
+/// (Kernel::overlap_chunks).
+void overlap_tensor_parallel(std::vector<Kernel>& kernels, int tp);
+
+}  // namespace forerun

@@ -1,0 +1,90 @@
+#include "model/cost/costs.hpp"
+
+#include <algorithm>
+
+namespace forerun {
+
+Costs::Costs(const Scenario& scenario, const Profile& profile)
+    : scenario_(&scenario), profile_(&profile), collectives_(profile.collectives) {
+  collectives_.transport =
+      profile.transports[static_cast<std::size_t>(scenario.cluster.transport.value)];
+  const PowerCosts& power = profile.power;
+  const double cap = scenario.cluster.gpu.power.value;
+  gemm_clock_bf16_ = power.in_step * sustained_clock(power, cap, 1);
+  gemm_clock_fp8_ = power.in_step * sustained_clock(power, cap, power.fp8_activity);
+  attention_clock_ = sustained_clock(power, cap, power.attention_activity);
+}
+
+double Costs::gemm(const GemmShape& shape) const {
+  const GpuSpec& gpu = scenario_->cluster.gpu;
+  const double clock = shape.dtype == DType::kFp8 ? gemm_clock_fp8_ : gemm_clock_bf16_;
+  return gemm_time(shape, profile_->gemm(shape.dtype),
+                   {gpu.peak(shape.dtype) * clock, gpu.hbm_bandwidth.value,
+                    static_cast<double>(gpu.sms.value)})
+      .value();
+}
+
+double Costs::memory_bound(KernelFamily family, double bytes, int launches) const {
+  return memory_bound_time(family, bytes, launches, profile_->memory_bound,
+                           scenario_->cluster.gpu.hbm_bandwidth.value)
+      .value();
+}
+
+double Costs::kernel(const Kernel& kernel, AttentionKernel family) const {
+  switch (kernel.family) {
+    case KernelFamily::kGemm: {
+      GemmShape piece = kernel.gemm;
+      piece.m = (piece.m + kernel.overlap_chunks - 1) / kernel.overlap_chunks;
+      return gemm(piece) * kernel.overlap_chunks * kernel.repeat;
+    }
+    case KernelFamily::kAttentionForward:
+    case KernelFamily::kAttentionBackward: {
+      const bool backward = kernel.family == KernelFamily::kAttentionBackward;
+      const AttentionCosts& costs = profile_->attention[static_cast<std::size_t>(family)];
+      const FlopsPerSecond peak = scenario_->cluster.gpu.peak_bf16.value * attention_clock_;
+      return attention_time(kernel.attention, backward, costs, peak).value() * kernel.repeat;
+    }
+    default:
+      return memory_bound(kernel.family, static_cast<double>(kernel.bytes), kernel.repeat);
+  }
+}
+
+CollectiveDevice Costs::device(const Span& span) const {
+  const ClusterSpec& cluster = scenario_->cluster;
+  const Tier tier = span.tier == Tier::kCluster ? Tier::kCluster : Tier::kRack;
+  return {cluster.gpu.nvlink.value, cluster.bandwidth_at(tier)};
+}
+
+double Costs::measured_busbw(CollectiveKind kind) const {
+  const MeasuredSettings& m = scenario_->measured;
+  const auto& given = kind == CollectiveKind::kAllReduce       ? m.allreduce_busbw
+                      : kind == CollectiveKind::kAllGather     ? m.allgather_busbw
+                      : kind == CollectiveKind::kReduceScatter ? m.reducescatter_busbw
+                                                               : std::optional<BytesPerSecond>();
+  return given ? given->value() : 0;
+}
+
+double Costs::collective(CollectiveKind kind, double bytes, const Span& span) const {
+  const double formula = collective_time(kind, bytes, span, collectives_, device(span)).value();
+  // What the user saw on his cluster holds for groups that cross nodes, beyond the latency.
+  const double busbw = measured_busbw(kind);
+  if (busbw <= 0 || span.nodes <= 1) return formula;
+  const auto n = static_cast<double>(span.ranks);
+  const double rounds = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  const double latency = collective_time(kind, 1, span, collectives_, device(span)).value();
+  return latency + rounds * bytes * (n - 1) / n / busbw;
+}
+
+double Costs::send(double bytes, Tier tier) const {
+  const ClusterSpec& cluster = scenario_->cluster;
+  return send_time(bytes, tier, collectives_,
+                   {cluster.gpu.nvlink.value, cluster.bandwidth_at(std::max(tier, Tier::kRack))})
+      .value();
+}
+
+double Costs::rate_beside_kernels(const Span& span) const {
+  return span.nodes > 1 ? profile_->interference.collective_net
+                        : profile_->interference.collective_node;
+}
+
+}  // namespace forerun

@@ -1,0 +1,40 @@
+#pragma once
+
+// The cost formulas bound to one GPU, cluster and profile: what lowering asks for durations.
+
+#include "model/cost/profile.hpp"
+#include "workloads/job.hpp"
+
+namespace forerun {
+
+class Costs {
+ public:
+  Costs(const Scenario& scenario, const Profile& profile);
+
+  /// A kernel that is no collective; seconds of all its launches.
+  [[nodiscard]] double kernel(const Kernel& kernel, AttentionKernel family) const;
+  [[nodiscard]] double gemm(const GemmShape& shape) const;
+  [[nodiscard]] double memory_bound(KernelFamily family, double bytes, int launches = 1) const;
+  [[nodiscard]] double collective(CollectiveKind kind, double bytes, const Span& span) const;
+  [[nodiscard]] double send(double bytes, Tier tier) const;
+  /// Rate of a collective while kernels run beside it.
+  [[nodiscard]] double rate_beside_kernels(const Span& span) const;
+
+  [[nodiscard]] const RateTable& rates() const { return profile_->interference.rates; }
+  [[nodiscard]] bool knows(AttentionKernel family) const {
+    return profile_->attention[static_cast<std::size_t>(family)].known();
+  }
+  [[nodiscard]] const Profile& profile() const { return *profile_; }
+
+ private:
+  [[nodiscard]] CollectiveDevice device(const Span& span) const;
+  /// Bus bandwidth that the user measured for a kind of collective, 0 where he did not.
+  [[nodiscard]] double measured_busbw(CollectiveKind kind) const;
+
+  const Scenario* scenario_;
+  const Profile* profile_;
+  CollectiveCosts collectives_;
+  double gemm_clock_bf16_ = 1, gemm_clock_fp8_ = 1, attention_clock_ = 1;
+};
+
+}  // namespace forerun

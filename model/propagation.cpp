@@ -1,0 +1,204 @@
+// The sharding rules of operators on one mesh dimension. Each follows from what the operator
+// computes: a matrix product whose contracted dimension is cut gives partial sums, a pointwise
+// operator wants its operands cut alike, attention wants whole sequences of keys and values.
+// (The same reasoning as torch.distributed.tensor's operator strategies.)
+
+#include <algorithm>
+
+#include "base/contract.hpp"
+#include "model/placed_graph.hpp"
+
+namespace forerun {
+namespace {
+
+constexpr Placement kR = Placement::replicate();
+constexpr Placement kP = Placement::partial();
+constexpr Placement kBatch = Placement::shard(0);
+constexpr Placement kSeq = Placement::shard(1);
+constexpr Placement kFeature = Placement::shard(2);
+constexpr Placement kOut = Placement::shard(0);  // of a weight matrix [out, in]
+constexpr Placement kIn = Placement::shard(1);
+
+class Rule {
+ public:
+  Rule(const Operator& op, const PlacedGraph& graph, MeshDim dim)
+      : op_(op), graph_(graph), dim_(dim) {}
+
+  [[nodiscard]] OpPlacement apply() const {
+    switch (op_.fn) {
+      case Fn::kLinear:
+        return linear();
+      case Fn::kLinearDgrad:
+        return dgrad();
+      case Fn::kLinearWgrad:
+        return wgrad();
+      case Fn::kAttention:
+        return attention();
+      case Fn::kAttentionBackward:
+        return attention_backward();
+      case Fn::kEmbedding:
+        return embedding();
+      case Fn::kEmbeddingBackward:
+        return embedding_backward();
+      case Fn::kLogSoftmax:
+      case Fn::kLogSoftmaxBackward:
+        return log_softmax();
+      case Fn::kNll:
+        return scalar_loss();
+      case Fn::kNllBackward:
+        return nll_backward();
+      case Fn::kNorm:
+      case Fn::kNormBackward:
+        return norm();
+      case Fn::kColumnSum:
+        return column_sum();
+      case Fn::kMax:
+        return {{at(0)}, {at(0).is_shard() ? kP : kR}};
+      default:
+        return pointwise();
+    }
+  }
+
+ private:
+  [[nodiscard]] Placement at(std::size_t input) const {
+    return graph_.layout(op_.inputs[input])[dim_];
+  }
+  [[nodiscard]] const Tensor& tensor(std::size_t input) const { return graph_[op_.inputs[input]]; }
+
+  /// Where partial sums go when they cannot stay partial.
+  [[nodiscard]] Placement reduced() const { return graph_.boundary_layout()[dim_]; }
+
+  /// An input that has size 1 along the cut dimension is broadcast and stays whole.
+  [[nodiscard]] Placement follow(std::size_t input, Placement target) const {
+    const bool whole = target.is_shard() &&
+                       tensor(input).dims[static_cast<std::size_t>(target.dim)] == 1;
+    return whole ? kR : target;
+  }
+
+  [[nodiscard]] bool broadcast(std::size_t input) const {
+    std::int64_t largest = 0;
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i) {
+      largest = std::max(largest, tensor(i).elements());
+    }
+    return tensor(input).elements() < largest;
+  }
+
+  [[nodiscard]] bool all_partial() const {
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i) {
+      if (!at(i).is_partial()) return false;
+    }
+    return !op_.inputs.empty();
+  }
+
+  /// Operands of full size must lie alike: where one is cut, the others are cut too.
+  [[nodiscard]] OpPlacement pointwise() const {
+    const bool linear_op = op_.fn == Fn::kAdd || op_.fn == Fn::kCast || op_.fn == Fn::kCopy;
+    OpPlacement rule;
+    if (linear_op && all_partial()) {
+      rule.inputs.fill(kP);
+      rule.outputs.fill(kP);
+      return rule;
+    }
+    Placement target = kR;
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i) {
+      if (!broadcast(i) && at(i).is_partial() && target.is_replicate()) target = reduced();
+    }
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i) {
+      if (!broadcast(i) && at(i).is_shard()) target = at(i);
+    }
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i) rule.inputs[i] = follow(i, target);
+    const bool statistic = op_.space == OpSpace::kRowReduction && target == kFeature;
+    rule.outputs.fill(statistic ? kP : target);
+    return rule;
+  }
+
+  [[nodiscard]] OpPlacement linear() const {
+    const Placement w = at(1);
+    if (w == kOut) return {{kR, kOut}, {kFeature}};
+    if (w == kIn) return {{kFeature, kIn}, {kP}};
+    const Placement x = at(0).is_partial() ? reduced() : at(0);
+    FR_ASSERT(x != kFeature);
+    return {{x, kR}, {x}};
+  }
+
+  [[nodiscard]] OpPlacement dgrad() const {  // (dy, w) -> dx
+    const Placement w = at(1);
+    if (w == kOut) return {{kFeature, kOut}, {kP}};
+    if (w == kIn) return {{kR, kIn}, {kFeature}};
+    const Placement dy = at(0).is_partial() ? kR : at(0);
+    return {{dy, kR}, {dy}};
+  }
+
+  [[nodiscard]] OpPlacement wgrad() const {  // (dy, x) -> dw[out, in]
+    const Placement dy = at(0), x = at(1);
+    if (dy == kFeature) return {{kFeature, kR}, {kOut}};
+    if (x == kFeature) return {{kR, kFeature}, {kIn}};
+    if (dy.is_shard() && dy == x) return {{dy, x}, {kP}};
+    return {{kR, kR}, {kR}};
+  }
+
+  /// Heads may be cut (features of q, k and v alike); a cut sequence needs whole keys and values.
+  [[nodiscard]] OpPlacement attention() const {
+    if (at(0) == kSeq) return {{kSeq, kR, kR}, {kSeq, kSeq}};
+    return {{at(0), at(0), at(0)}, {at(0), at(0)}};
+  }
+
+  [[nodiscard]] OpPlacement attention_backward() const {  // (dout, q, k, v, out, lse)
+    const Placement q = at(1);
+    if (q == kSeq) return {{kSeq, kSeq, kR, kR, kSeq, kSeq}, {kSeq, kP, kP}};
+    return {{q, q, q, q, q, q}, {q, q, q}};
+  }
+
+  [[nodiscard]] OpPlacement embedding() const {  // (ids, table)
+    if (at(1) == kOut) return {{kR, kOut}, {kP}};
+    return {{at(0), kR}, {at(0)}};
+  }
+
+  [[nodiscard]] OpPlacement embedding_backward() const {  // (dy, ids, table for its shape)
+    if (at(2) == kOut) return {{kR, kR, kOut}, {kOut}};
+    if (at(0).is_shard()) return {{at(0), at(0), kR}, {kP}};
+    return {{kR, kR, kR}, {kR}};
+  }
+
+  [[nodiscard]] OpPlacement log_softmax() const {
+    const bool parallel = at(0) == kFeature && graph_.degrees().parallel_loss;
+    const Placement p = parallel ? kFeature : at(0) == kFeature ? kR : at(0);
+    OpPlacement rule;
+    rule.inputs.fill(p);
+    rule.outputs.fill(p);
+    return rule;
+  }
+
+  [[nodiscard]] OpPlacement nll_backward() const { return {{at(0)}, {at(0)}}; }
+
+  [[nodiscard]] OpPlacement scalar_loss() const { return {{at(0)}, {kR}}; }
+
+  [[nodiscard]] OpPlacement norm() const {
+    Placement x = at(0).is_partial() ? reduced() : at(0);
+    if (x == kFeature) x = kR;
+    OpPlacement rule;
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i) rule.inputs[i] = follow(i, x);
+    rule.outputs.fill(x);
+    // Backward: the gradient of the weight is summed over rows that this rank holds.
+    if (op_.fn == Fn::kNormBackward) rule.outputs[1] = x == kSeq || x == kBatch ? kP : kR;
+    return rule;
+  }
+
+  [[nodiscard]] OpPlacement column_sum() const {
+    const Placement x = at(0);
+    if (x == kFeature) return {{kFeature}, {kFeature}};
+    return {{x}, {x.is_replicate() ? kR : kP}};
+  }
+
+  const Operator& op_;
+  const PlacedGraph& graph_;
+  MeshDim dim_;
+};
+
+}  // namespace
+
+OpPlacement propagate(const Operator& op, const PlacedGraph& graph, MeshDim dim) {
+  return Rule(op, graph, dim).apply();
+}
+
+}  // namespace forerun
