@@ -52,6 +52,7 @@ class Differentiator {
   void place_op(const Operator& op) {
     Operator placed_op = op;
     for (TensorId& input : placed_op.inputs) input = placed(input);
+    for (TensorId& held : placed_op.holds) held = placed(held);
     for (TensorId& output : placed_op.outputs) {
       Tensor tensor = block_.graph[output];
       tensor.producer = {};
@@ -150,11 +151,14 @@ class Differentiator {
   void differentiate_op(OpId id) {
     const Operator op = g()[id];
     const TensorId out = op.outputs[0];
-    if (op.fn == Fn::kNll) return nll(op);
+    if (op.fn == Fn::kNll || op.fn == Fn::kNllParallel) return nll(op);
     TensorId dy = gradient(out);
     if (!dy.valid()) return;
     if (op.fn == Fn::kRedistribute) return redistribute(id, op, dy);
-    dy = finished(out, dy);
+    // A quantised linear casts its gradient before it is gathered.
+    const bool casts_first = op.fn == Fn::kLinear && g()[op.inputs[0]].dtype == DType::kFp8 &&
+                             !partial_somewhere(dy);
+    if (!casts_first) dy = finished(out, dy);
     if (g()[out].gradient_of.valid()) return accumulate(g()[out].gradient_of, dy);
     rule(op, dy);
   }
@@ -206,10 +210,27 @@ class Differentiator {
     }
   }
 
+  [[nodiscard]] bool partial_somewhere(TensorId t) const {
+    const Layout layout = result_.graph.layout(t);
+    return layout[MeshDim::kTensor].is_partial() || layout[MeshDim::kContext].is_partial();
+  }
+
+  [[nodiscard]] bool quantised_linear(OpId id) const {
+    if (!id.valid()) return false;
+    const Operator& op = result_.graph[id];
+    return op.fn == Fn::kLinear && result_.graph[op.inputs[0]].dtype == DType::kFp8;
+  }
+
   void redistribute(OpId id, const Operator& op, TensorId dy) {
     const Redistribution r = g().redistribution(id);
     const TensorId source = op.inputs[0];
+    const bool casts_first = quantised_linear(g()[source].producer) && dy_is_shard(dy, r.dim);
+    if (casts_first) return accumulate(source, dy);
     accumulate(source, g().redistributed(dy, r.dim, gradient_placement(r.from)));
+  }
+
+  [[nodiscard]] bool dy_is_shard(TensorId dy, MeshDim dim) const {
+    return result_.graph.layout(dy)[dim].is_shard();
   }
 
   void mul(const Operator& op, TensorId dy) {
@@ -342,8 +363,15 @@ class Differentiator {
 
   void nll(const Operator& op) {
     const TensorId x = op.inputs[0];
-    accumulate(x, apply(Fn::kNllBackward, OpSpace::kExtern, {x}, g()[x].dims, DType::kFp32,
-                        "loss.nll.backward"));
+    const TensorId scattered = apply(Fn::kNllBackward, OpSpace::kExtern, {x}, g()[x].dims,
+                                     DType::kFp32, "loss.nll.backward");
+    if (op.fn == Fn::kNll) return accumulate(x, scattered);
+    // On shards (exp(log_softmax) + scattered) x gradient is the gradient of the logits.
+    const TensorId exponent = pointwise(Fn::kExp, {x}, x, "loss.exp.backward");
+    const TensorId sum = pointwise(Fn::kAdd, {scattered, exponent}, x, "loss.add.backward");
+    const TensorId scaled = pointwise(Fn::kScale, {sum}, x, "loss.scale.backward");
+    g().graph()[g()[scaled].producer].holds = {scattered, x};
+    accumulate(x, scaled);
   }
 
   const BlockGraph& block_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/contract.hpp"
+#include "model/arena.hpp"
 #include "model/async_tp.hpp"
 #include "model/fusion.hpp"
 
@@ -14,6 +15,14 @@ constexpr std::int64_t kAllocatorRound = 512;  // c10::cuda::CUDACachingAllocato
 std::int64_t rounded(std::int64_t bytes) {
   return (bytes + kAllocatorRound - 1) / kAllocatorRound * kAllocatorRound;
 }
+
+/// A tensor within one pass: the kernels that make and free it; -1: before or after the pass.
+struct TensorLife {
+  std::size_t tensor = 0;
+  std::int64_t bytes = 0;
+  int made = -1;
+  int freed = -1;
+};
 
 /// Makes the kernels of one pass and follows the life of its tensors.
 class PassLowering {
@@ -31,10 +40,11 @@ class PassLowering {
   }
 
   /// `held`: tensors that live when the pass begins and are this pass's to free; `kept`: tensors
-  /// that stay when it ends.
-  std::vector<Kernel> run(const std::vector<bool>& held, const std::vector<bool>& kept) {
+  /// that stay when it ends. `lives` gets the tensors that the pass makes or frees.
+  std::vector<Kernel> run(const std::vector<bool>& held, const std::vector<bool>& kept,
+                          std::vector<TensorLife>& lives) {
     for (const FusedKernel& fused : fused_) lower(fused);
-    for (std::size_t t = 0; t < tensors_.size(); ++t) settle(t, held[t], kept[t]);
+    for (std::size_t t = 0; t < tensors_.size(); ++t) settle(t, held[t], kept[t], lives);
     return std::move(kernels_);
   }
 
@@ -74,6 +84,9 @@ class PassLowering {
     if (kernel.name.empty()) kernel.name = first_op(fused).name;
     const auto self = static_cast<int>(kernels_.size());
     for (const TensorId t : fused.reads) touch(t, self, kernel);
+    for (const Execution& e : fused.ops) {
+      for (const TensorId t : graph_[e.op].holds) hold(t, self);
+    }
     for (const TensorId t : fused.writes) {
       tensors_[at(t)].made = self;
       tensors_[at(t)].last_use = self;
@@ -98,6 +111,11 @@ class PassLowering {
     if (other_stream && !known && kernel.after.size() < kernel.after.capacity()) {
       kernel.after.push_back(made);
     }
+  }
+
+  void hold(TensorId t, int self) {
+    Life& life = tensors_[at(t)];
+    life.last_use = std::max(life.last_use, self);
   }
 
   // ---- kinds of kernels ----------------------------------------------------------------------
@@ -247,6 +265,7 @@ class PassLowering {
       case Fn::kNllBackward:  // zeroes and scatters
         return writes;
       case Fn::kNll:
+      case Fn::kNllParallel:
         return 0;
       default:
         return reads + writes;
@@ -259,8 +278,8 @@ class PassLowering {
   /// a rank holds one chunk of them.
   [[nodiscard]] std::int64_t held_bytes(TensorId t) const {
     std::int64_t bytes = graph_.local_bytes(t);
-    if (graph_.layout(t)[MeshDim::kContext].is_partial() &&
-        graph_[t].parameter == ParameterStyle::kNone && graph_[t].dims[1] > 1) {
+    const bool partial = graph_.layout(t)[MeshDim::kContext].is_partial();
+    if (partial && !is_parameter_gradient_[at(t)] && graph_[t].dims[1] > 1) {
       bytes /= graph_.degrees().cp;
     }
     return rounded(bytes);
@@ -275,19 +294,22 @@ class PassLowering {
     return saved_[t] ? MemoryComponent::kActivations : MemoryComponent::kTemporaries;
   }
 
-  void settle(std::size_t t, bool held, bool kept) {
+  void settle(std::size_t t, bool held, bool kept, std::vector<TensorLife>& lives) {
     const TensorId id(static_cast<std::int32_t>(t));
     const Life& life = tensors_[t];
-    if (life.alias || graph_[id].parameter != ParameterStyle::kNone) return;
-    if (life.made >= 0) {
-      kernels_[static_cast<std::size_t>(life.made)].memory.allocate(component(t), held_bytes(id));
-    } else if (!held) {
-      return;
+    if (life.alias || graph_[id].parameter != ParameterStyle::kNone || kernels_.empty()) return;
+    if (life.made < 0 && !held) return;
+    TensorLife out{t, held_bytes(id), life.made, -1};
+    if (!kept) {
+      out.freed = life.last_use >= 0 ? life.last_use : static_cast<int>(kernels_.size()) - 1;
     }
-    if (kept || kernels_.empty()) return;
-    const std::size_t last = life.last_use >= 0 ? static_cast<std::size_t>(life.last_use)
-                                                : kernels_.size() - 1;
-    kernels_[last].memory.free(component(t), held_bytes(id));
+    if (out.made >= 0) {
+      kernels_[static_cast<std::size_t>(out.made)].memory.allocate(component(t), out.bytes);
+    }
+    if (out.freed >= 0) {
+      kernels_[static_cast<std::size_t>(out.freed)].memory.free(component(t), out.bytes);
+    }
+    lives.push_back(out);
   }
 
   const PlacedGraph& graph_;
@@ -299,6 +321,62 @@ class PassLowering {
   std::vector<bool> is_boundary_;
   std::vector<std::pair<TensorId, TensorId>> sources_;
   std::vector<Kernel> kernels_;
+};
+
+/// Replays the allocator over passes that run one after the other and notes what its pool holds.
+/// Holes that are left when the last pass ends are taken as used by what comes next.
+class PoolReplay {
+ public:
+  void run(std::vector<Kernel>& kernels, const std::vector<TensorLife>& lives, bool last) {
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const auto self = static_cast<int>(k);
+      MemoryChange& memory = kernels[k].memory;
+      const std::int64_t before = held();
+      for (const TensorLife& t : lives) {
+        if (t.made != self) continue;
+        made_.emplace_back(t.tensor, arena_.allocate(t.bytes));
+        live_ += t.bytes;
+      }
+      const std::int64_t workspace = unnamed_bytes(memory, lives, self);
+      const std::int64_t high = std::max(before, held()) + workspace;
+      memory.held_allocating = high - before;
+      for (const TensorLife& t : lives) {
+        if (t.freed == self) free(t);
+      }
+      const bool ends = last && k + 1 == kernels.size();
+      memory.held_freeing = (ends ? live_ : held()) - high;
+    }
+  }
+
+ private:
+  /// What the pool holds: the arena's extent, less what was freed of tensors made elsewhere.
+  [[nodiscard]] std::int64_t held() const { return arena_.extent() - elsewhere_; }
+
+  /// Workspaces that kernels allocate and free themselves.
+  static std::int64_t unnamed_bytes(const MemoryChange& memory,
+                                    const std::vector<TensorLife>& lives, int self) {
+    std::int64_t bytes = 0;
+    for (const MemoryDelta& d : memory.allocated) bytes += d.bytes;
+    for (const TensorLife& t : lives) bytes -= t.made == self ? t.bytes : 0;
+    return bytes;
+  }
+
+  void free(const TensorLife& t) {
+    live_ -= t.bytes;
+    const auto at = std::find_if(made_.begin(), made_.end(),
+                                 [&](const auto& entry) { return entry.first == t.tensor; });
+    if (at == made_.end()) {
+      elsewhere_ += t.bytes;
+      return;
+    }
+    arena_.free(at->second);
+    made_.erase(at);
+  }
+
+  Arena arena_;
+  std::vector<std::pair<std::size_t, Arena::Handle>> made_;
+  std::int64_t elsewhere_ = 0;
+  std::int64_t live_ = 0;
 };
 
 /// Logits of the head in the compute dtype: what the output projection writes.
@@ -344,15 +422,20 @@ BlockKernels block_kernels(const ModelSpec& model, const BlockRequest& request) 
   for (const ParameterGradient& p : block.parameter_gradients) {
     kept_backward[index(p.gradient)] = true;
   }
+  std::vector<TensorLife> forward_lives, backward_lives;
   const auto lower = [&](const std::vector<Execution>& pass, const std::vector<bool>& held,
-                         const std::vector<bool>& kept) {
+                         const std::vector<bool>& kept, std::vector<TensorLife>& lives) {
     const auto fused = fuse(block.graph, pass, kept, request.compiled);
-    return PassLowering(block, request, fused, passes.saved).run(held, kept);
+    return PassLowering(block, request, fused, passes.saved).run(held, kept, lives);
   };
   BlockKernels out;
   out.compiled = request.compiled;
-  out.forward = lower(passes.forward, held_forward, kept_forward);
-  out.backward = lower(passes.backward, held_backward, kept_backward);
+  out.forward = lower(passes.forward, held_forward, kept_forward, forward_lives);
+  out.backward = lower(passes.backward, held_backward, kept_backward, backward_lives);
+  PoolReplay replay;  // of the head both passes run one after the other
+  replay.run(out.forward, forward_lives, !loss);
+  if (!loss) replay = PoolReplay();
+  replay.run(out.backward, backward_lives, true);
   if (loss) out.logit_bytes = logit_bytes(block);
   out.output_bytes = loss ? 0 : rounded(block.graph.local_bytes(block.output));
   count_parameters(block, out);

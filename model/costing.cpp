@@ -27,16 +27,21 @@ class PassCosting {
     op.after.assign(kernel.after.begin(), kernel.after.end());
     op.stream = static_cast<std::int8_t>(slot_of(stream(kernel)));
     op.seconds = kernel.is_collective() ? collective(kernel)
-                                        : context_.costs->kernel(kernel, context_.attention);
+                                        : context_.costs->kernel(kernel, context_.attention, context_.fp8_step);
     pass_.host_seconds += host(kernel);
     op.issued_at = pass_.host_seconds;
     pass_.operations.push_back(op);
-    for (const MemoryDelta& d : kernel.memory.allocated) event(d.component, d.bytes);
-    for (const MemoryDelta& d : kernel.memory.freed) event(d.component, -d.bytes);
+    events(kernel.memory.allocated, 1, kernel.memory.held_allocating);
+    events(kernel.memory.freed, -1, kernel.memory.held_freeing);
   }
 
-  void event(MemoryComponent component, std::int64_t bytes) {
-    if (bytes != 0) pass_.events.push_back({MemoryPool::kCompute, component, bytes});
+  template <class Deltas>
+  void events(const Deltas& deltas, std::int64_t sign, std::int64_t held) {
+    for (const MemoryDelta& d : deltas) {
+      pass_.events.push_back({MemoryPool::kCompute, d.component, sign * d.bytes, held});
+      held = 0;
+    }
+    if (held != 0) pass_.events.push_back({MemoryPool::kCompute, {}, 0, held});
   }
 
   [[nodiscard]] static Stream stream(const Kernel& kernel) {
@@ -76,7 +81,7 @@ class PassCosting {
       const bool pair = gather ? std::find(waits.begin(), waits.end(), self) != waits.end()
                                : static_cast<int>(i) == kernel.overlapped_with;
       if (!pair || other.overlap_chunks == 1) continue;
-      product += costs.kernel(other, context_.attention) / other.overlap_chunks;
+      product += costs.kernel(other, context_.attention, context_.fp8_step) / other.overlap_chunks;
     }
     const double exposed = (n - 1) * std::max(0.0, copy - product);
     const double barrier = costs.send(1, span.tier);

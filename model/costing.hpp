@@ -31,6 +31,7 @@ struct CostingContext {
   const Costs* costs = nullptr;
   const HostCosts* host = nullptr;
   AttentionKernel attention = AttentionKernel::kFlash2;
+  bool fp8_step = false;  ///< the step's products are fp8
   Span tp;
   Span cp;
 };

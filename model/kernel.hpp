@@ -108,6 +108,9 @@ struct MemoryDelta {
 struct MemoryChange {
   boost::container::static_vector<MemoryDelta, 4> allocated;
   boost::container::static_vector<MemoryDelta, 4> freed;
+  /// Change of what the allocator's pool holds (model/arena.hpp) as tensors are made and freed.
+  std::int64_t held_allocating = 0;
+  std::int64_t held_freeing = 0;
 
   void allocate(MemoryComponent component, std::int64_t bytes) { add(allocated, component, bytes); }
   void free(MemoryComponent component, std::int64_t bytes) { add(freed, component, bytes); }

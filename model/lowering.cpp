@@ -40,7 +40,7 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   r.options.parallel_loss = key.parallel_loss;
   r.options.modules = software.modules;
   r.options.modules.quantise_once = key.compiled;  // the compiler drops repeated casts
-  r.degrees = {key.tp, key.cp, key.sequence_parallel, key.parallel_loss};
+  r.degrees = {key.tp, key.cp, key.sequence_parallel};
   r.autodiff.regather_in_backward = software.regather_in_backward;
   r.recompute = key.recompute;
   r.save_list.matmul_every = software.selective_matmul_every;
@@ -50,11 +50,11 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   return r;
 }
 
-Block events_only(std::string_view name, std::initializer_list<MemoryEvent> events) {
+Block events_only(std::string_view name, std::initializer_list<MemoryDelta> deltas) {
   Block block;
   block.name = name;
-  for (const MemoryEvent& event : events) {
-    if (event.bytes != 0) block.events.push_back(event);
+  for (const MemoryDelta& d : deltas) {
+    if (d.bytes != 0) block.events.push_back({MemoryPool::kCompute, d.component, d.bytes, d.bytes});
   }
   return block;
 }
@@ -89,11 +89,13 @@ const CostedBlock* Lowering::costed(BlockKind kind, const Plan& plan) {
   key.tp = span_of(mesh, {Axis::kTp}, scenario_.cluster);
   key.cp = span_of(mesh, {Axis::kCp}, scenario_.cluster);
   key.attention = plan.attention;
+  key.fp8_step = plan.precision == Precision::kFp8Tensorwise;
   const auto known = std::find(cost_keys_.rbegin(), cost_keys_.rend(), key);
   if (known != cost_keys_.rend()) {
     return costed_[static_cast<std::size_t>(cost_keys_.rend() - known) - 1].get();
   }
-  const CostingContext context{&costs_, &scenario_.software.host, plan.attention, key.tp, key.cp};
+  const CostingContext context{&costs_,      &scenario_.software.host, plan.attention,
+                               key.fp8_step, key.tp,                   key.cp};
   cost_keys_.push_back(key);
   costed_.push_back(
       std::make_unique<CostedBlock>(cost_block(kind, *shapes_[key.shape], context)));
@@ -108,19 +110,18 @@ void Lowering::add_messages(const Plan& plan, int stage, StageEntry& entry) {
   const bool keep = scenario_.software.persistent_messages;
   const std::int64_t logits =
       keep && entry.parts.head != nullptr ? entry.parts.head->kernels->logit_bytes : 0;
-  constexpr auto kPool = MemoryPool::kCompute;
   constexpr auto kActs = MemoryComponent::kActivations, kTemp = MemoryComponent::kTemporaries,
                  kPipe = MemoryComponent::kPipeline;
   const BlockId forward_begin = pool_.add(events_only(
-      "pipeline.receive", {{kPool, kActs, in}, {kPool, kPipe, keep ? -in : 0}}));
+      "pipeline.receive", {{kActs, in}, {kPipe, keep ? -in : 0}}));
   const BlockId forward_end = pool_.add(events_only(
       "pipeline.sent",
-      {{kPool, kActs, -out}, {kPool, kPipe, keep ? out : 0}, {kPool, kPipe, logits}}));
+      {{kActs, -out}, {kPipe, keep ? out : 0}, {kPipe, logits}}));
   const BlockId backward_begin = pool_.add(events_only(
-      "pipeline.receive_gradient", {{kPool, kPipe, keep ? -out : 0}, {kPool, kTemp, out}}));
+      "pipeline.receive_gradient", {{kPipe, keep ? -out : 0}, {kTemp, out}}));
   const BlockId backward_end = pool_.add(events_only(
       "pipeline.sent_gradient",
-      {{kPool, kTemp, -in}, {kPool, kPipe, keep ? 2 * in : 0}, {kPool, kPipe, keep ? out : 0}}));
+      {{kTemp, -in}, {kPipe, keep ? 2 * in : 0}, {kPipe, keep ? out : 0}}));
   for (std::size_t kind = 0; kind < kActionKinds; ++kind) {
     ChainId& id = entry.chains.chain[kind];
     const auto action = static_cast<ActionKind>(kind);
@@ -207,11 +208,13 @@ void Lowering::lower(const Plan& plan, Program& out) {
     resident[static_cast<std::size_t>(MemoryComponent::kPipeline)] +=
         messages * ((entry.receives ? 1 : 0) + (entry.sends ? 1 : 0));
     between_steps_[rank] += entry.gradients;
-    if (keep) {  // outputs and input gradients of the step that has ended
+    if (keep) {  // outputs and input gradients of the step that has ended, and its merged logits
       between_steps_[rank] += messages * ((entry.receives ? 1 : 0) + (entry.sends ? 1 : 0));
-      if (entry.parts.head != nullptr) {
-        between_steps_[rank] += plan.microbatches() * entry.parts.head->kernels->logit_bytes;
-      }
+      const std::int64_t logits =
+          entry.parts.head != nullptr ? entry.parts.head->kernels->logit_bytes : 0;
+      between_steps_[rank] += plan.microbatches() * logits;
+      resident[static_cast<std::size_t>(MemoryComponent::kPipeline)] +=
+          plan.microbatches() * logits;
     }
   }
   for (std::size_t rank = 0; rank < out.resident.size(); ++rank) {

@@ -36,6 +36,7 @@ struct CostKey {
   std::size_t shape = 0;
   Span tp, cp;
   AttentionKernel attention = AttentionKernel::kFlash2;
+  bool fp8_step = false;
   bool operator==(const CostKey&) const = default;
 };
 

@@ -18,7 +18,6 @@ struct MeshDegrees {
   int tp = 1;
   int cp = 1;
   bool sequence_parallel = false;  ///< activations between linears are cut along the sequence
-  bool parallel_loss = false;      ///< logits stay cut along the vocabulary
 
   [[nodiscard]] int of(MeshDim dim) const { return dim == MeshDim::kTensor ? tp : cp; }
 };

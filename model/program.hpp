@@ -78,7 +78,8 @@ FR_CHECK_ENUM(MemoryPool, MemoryPool::kReduce);
 struct MemoryEvent {
   MemoryPool pool = MemoryPool::kCompute;
   MemoryComponent component = MemoryComponent::kOther;
-  std::int64_t bytes = 0;  ///< above 0: allocated; below: freed
+  std::int64_t bytes = 0;  ///< of live tensors; above 0: allocated; below: freed
+  std::int64_t held = 0;   ///< of what the pool holds: the same, but for holes that stay unused
 };
 
 /// (net change, highest prefix) of a sequence of memory events; combines associatively.
@@ -99,16 +100,15 @@ struct MemoryPair {
   constexpr bool operator==(const MemoryPair&) const = default;
 };
 
-/// A pair for all pools together (allocated) and one for each pool (whose peaks add up to reserved).
+/// A pair for live tensors (allocated) and one for each pool (whose peaks add up to reserved).
 struct MemoryFold {
   MemoryPair all;
   std::array<MemoryPair, kMemoryPools> pool;
 
   void apply(const MemoryEvent& event) {
-    const MemoryPair change{event.bytes, event.bytes > 0 ? event.bytes : 0};
-    all = all + change;
+    all = all + MemoryPair{event.bytes, event.bytes > 0 ? event.bytes : 0};
     MemoryPair& own = pool[static_cast<std::size_t>(event.pool)];
-    own = own + change;
+    own = own + MemoryPair{event.held, event.held > 0 ? event.held : 0};
   }
   friend MemoryFold operator+(MemoryFold a, const MemoryFold& b) {
     a.all = a.all + b.all;

@@ -44,6 +44,7 @@ class Rule {
       case Fn::kLogSoftmaxBackward:
         return log_softmax();
       case Fn::kNll:
+      case Fn::kNllParallel:
         return scalar_loss();
       case Fn::kNllBackward:
         return nll_backward();
@@ -161,8 +162,7 @@ class Rule {
   }
 
   [[nodiscard]] OpPlacement log_softmax() const {
-    const bool parallel = at(0) == kFeature && graph_.degrees().parallel_loss;
-    const Placement p = parallel ? kFeature : at(0) == kFeature ? kR : at(0);
+    const Placement p = at(0) == kFeature ? kR : at(0);
     OpPlacement rule;
     rule.inputs.fill(p);
     rule.outputs.fill(p);

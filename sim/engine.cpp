@@ -171,10 +171,12 @@ class Simulation {
 
   /// The allocator acts when the host issues, whatever the device is doing.
   static void allocate(RankSim& rk, const MemoryEvent& event) {
-    for (const std::size_t i : {std::size_t{0}, 1 + static_cast<std::size_t>(event.pool)}) {
-      rk.level[i] += event.bytes;
+    const auto change = [&](std::size_t i, std::int64_t bytes) {
+      rk.level[i] += bytes;
       rk.peak[i] = std::max(rk.peak[i], rk.level[i]);
-    }
+    };
+    change(0, event.bytes);
+    change(1 + static_cast<std::size_t>(event.pool), event.held);
   }
 
   /// An instance of the engine's own, on a stream, that starts when its stream reaches it and

@@ -180,7 +180,34 @@ TensorId BlockBuilder::cross_entropy(TensorId logits) {
   const TensorId wide = cast(logits, DType::kFp32, "loss.float");
   const TensorId log_softmax = apply(Fn::kLogSoftmax, OpSpace::kExtern, {wide}, dims, DType::kFp32,
                                      "loss.log_softmax", 0, kFirst);
-  return apply(Fn::kNll, OpSpace::kExtern, {log_softmax}, {1, 1, 1}, DType::kFp32, "loss.nll");
+  const TensorId loss =
+      apply(Fn::kNll, OpSpace::kExtern, {log_softmax}, {1, 1, 1}, DType::kFp32, "loss.nll");
+  hold(loss, {wide, logits});
+  return loss;
+}
+
+TensorId BlockBuilder::parallel_cross_entropy(TensorId logits) {
+  const Dims dims = block_.graph[logits].dims, row{dims[0], dims[1], 1};
+  const DType fp32 = DType::kFp32;
+  const TensorId x = cast(logits, fp32, "loss.float");
+  const TensorId largest = apply(Fn::kSum, OpSpace::kRowReduction, {x}, row, fp32, "loss.amax");
+  const TensorId shifted =
+      apply(Fn::kSubtract, OpSpace::kPointwise, {x, largest}, dims, fp32, "loss.shift");
+  const TensorId exponent = pointwise(Fn::kExp, shifted, "loss.exp");
+  const TensorId sum = apply(Fn::kSum, OpSpace::kRowReduction, {exponent}, row, fp32, "loss.sum");
+  const TensorId log_softmax =
+      apply(Fn::kSubtract, OpSpace::kPointwise, {shifted, sum}, dims, fp32, "loss.log_softmax");
+  block_.graph[log_softmax].gradient_of = x;  // the loss's backward includes this one's
+  hold(log_softmax, {x, shifted});
+  const TensorId loss =
+      apply(Fn::kNllParallel, OpSpace::kExtern, {log_softmax}, {1, 1, 1}, fp32, "loss.nll");
+  hold(loss, {x, logits});
+  return loss;
+}
+
+void BlockBuilder::hold(TensorId made, std::initializer_list<TensorId> held) {
+  Operator& op = block_.graph[block_.graph[made].producer];
+  op.holds.assign(held.begin(), held.end());
 }
 
 BlockGraph BlockBuilder::finish(TensorId input, TensorId output) {

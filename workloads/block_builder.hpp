@@ -31,6 +31,8 @@ class BlockBuilder {
   TensorId embedding(TensorId ids, TensorId table);
   /// Cross-entropy of bf16 logits through fp32, as F.cross_entropy(logits.float(), ...) runs it.
   TensorId cross_entropy(TensorId logits);
+  /// The same on vocabulary shards (torch.distributed.tensor.parallel.loss_parallel).
+  TensorId parallel_cross_entropy(TensorId logits);
 
   BlockGraph finish(TensorId input, TensorId output);
   [[nodiscard]] const BlockOptions& options() const { return options_; }
@@ -38,6 +40,8 @@ class BlockBuilder {
  private:
   TensorId apply(Fn fn, OpSpace space, std::initializer_list<TensorId> inputs, Dims dims,
                  DType dtype, std::string_view name, int saves_inputs = 0, int saves_outputs = 0);
+  /// The operator that made a tensor runs while variables still hold these.
+  void hold(TensorId made, std::initializer_list<TensorId> held);
   TensorId quantised(TensorId x, std::string_view name);
   TensorId rotary_table(TensorId like);
 

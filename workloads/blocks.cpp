@@ -62,7 +62,9 @@ BlockGraph head(const ModelSpec& model, const BlockOptions& options) {
   const TensorId x = b.input("x", {options.batch, options.sequence, model.hidden}, DType::kBf16);
   const TensorId n = b.norm(x, "norm");
   const TensorId w = b.weight("output", model.vocab, model.hidden, ParameterStyle::kColumn);
-  return b.finish(x, b.cross_entropy(b.linear(n, w, "output")));
+  const TensorId logits = b.linear(n, w, "output");
+  return b.finish(x, options.parallel_loss ? b.parallel_cross_entropy(logits)
+                                           : b.cross_entropy(logits));
 }
 
 }  // namespace

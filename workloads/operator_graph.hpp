@@ -45,7 +45,9 @@ enum class Fn : std::uint8_t {
   kCast,          ///< to another dtype
   kCopy,          ///< another memory layout, same values
   kAdd,
+  kSubtract,
   kMul,
+  kExp,
   kScale,         ///< by a constant or a scalar tensor, or clamped
   kAbs,
   kSilu,
@@ -71,6 +73,7 @@ enum class Fn : std::uint8_t {
   kEmbeddingBackward,
   kLogSoftmax,
   kNll,
+  kNllParallel,   ///< of log-probabilities cut along the vocabulary
   kNllBackward,
   kLogSoftmaxBackward,
   kColumnSum,     ///< over batch and sequence: gradients of weight vectors
@@ -93,6 +96,8 @@ struct Operator {
   std::string_view name;
   boost::container::static_vector<TensorId, 6> inputs;
   boost::container::static_vector<TensorId, 4> outputs;
+  /// Tensors that variables of the calling function keep alive until this operator has run.
+  boost::container::static_vector<TensorId, 4> holds;
   /// What autograd keeps for the backward pass, as bit masks over inputs and outputs.
   std::uint8_t saves_inputs = 0;
   std::uint8_t saves_outputs = 0;

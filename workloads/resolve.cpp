@@ -216,9 +216,11 @@ class Resolver {
     if (given.placement && *given.placement != "linear") {
       throw Unsupported("parallelism.placement '" + *given.placement + "'");
     }
-    const std::int64_t zero = plan.dp_shard > 1 ? 3 : 0;
+    const std::int64_t shards = std::int64_t{plan.dp_shard} * plan.cp;
+    const std::int64_t zero = shards > 1 ? 3 : 0;
     plan.zero_stage = narrow(given_or(given.zero_stage, zero, "parallelism.zero_stage",
-                                      std::to_string(zero), "3 where dp_shard is above 1, else 0"));
+                                      std::to_string(zero),
+                                      "3 where parameters are sharded (dp_shard x cp), else 0"));
     const int etp = stack.etp_default == 0 ? plan.tp : stack.etp_default;
     plan.etp = narrow(given.etp.value_or(etp));
     plan.cp_kind = given.cp_kind.value_or(CpKind::kAllGather);

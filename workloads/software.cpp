@@ -62,7 +62,7 @@ void read_rules(const Node& node, SoftwareStack& stack) {
                            {"sharding", "stage_split", "compile_needed_for_async_tp",
                             "kv_heads_replicated", "regather_in_backward", "blocking_sends",
                             "persistent_messages", "optimizer_fused", "clip_grad_norm",
-                            "fp8_all_gather", "etp_default", "selective_matmul_every"});
+                            "fp8_all_gather", "fp8_fast_accumulation_backward", "etp_default", "selective_matmul_every"});
   stack.sharding = file.required("sharding", to_enum<ShardingFamily>);
   stack.stage_split = file.required("stage_split", to_enum<StageSplit>);
   stack.compile_needed_for_async_tp = file.required("compile_needed_for_async_tp", to_bool);
@@ -73,6 +73,7 @@ void read_rules(const Node& node, SoftwareStack& stack) {
   stack.optimizer_fused = file.required("optimizer_fused", to_bool);
   stack.clip_grad_norm = file.required("clip_grad_norm", to_bool);
   stack.fp8_all_gather = file.required("fp8_all_gather", to_bool);
+  stack.fp8_fast_accumulation_backward = file.required("fp8_fast_accumulation_backward", to_bool);
   const std::string etp = file.required("etp_default", to_text_value);
   stack.etp_default = etp == "tp" ? 0 : static_cast<int>(to_integer(file.need("etp_default"),
                                                                     "rules.etp_default"));

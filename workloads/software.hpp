@@ -77,6 +77,7 @@ struct SoftwareStack {
   bool optimizer_fused = false;      ///< one pass over the states; else foreach
   bool clip_grad_norm = true;
   bool fp8_all_gather = true;
+  bool fp8_fast_accumulation_backward = true;
   int etp_default = 1;               ///< 0: as tp
   int selective_matmul_every = 2;
   // Defaults of a run that is silent.

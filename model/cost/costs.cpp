@@ -10,18 +10,26 @@ Costs::Costs(const Scenario& scenario, const Profile& profile)
       profile.transports[static_cast<std::size_t>(scenario.cluster.transport.value)];
   const PowerCosts& power = profile.power;
   const double cap = scenario.cluster.gpu.power.value;
-  gemm_clock_bf16_ = power.in_step * sustained_clock(power, cap, 1);
-  gemm_clock_fp8_ = power.in_step * sustained_clock(power, cap, power.fp8_activity);
-  attention_clock_ = sustained_clock(power, cap, power.attention_activity);
+  const double pace =
+      1 / slowest_of(static_cast<double>(scenario.cluster.gpus), power.chip_spread);
+  clock_bf16_ = pace * sustained_clock(power, cap, 1);
+  clock_fp8_ = pace * sustained_clock(power, cap, power.fp8_activity);
 }
 
-double Costs::gemm(const GemmShape& shape) const {
+double Costs::gemm(const Kernel& kernel, double clock) const {
   const GpuSpec& gpu = scenario_->cluster.gpu;
-  const double clock = shape.dtype == DType::kFp8 ? gemm_clock_fp8_ : gemm_clock_bf16_;
-  return gemm_time(shape, profile_->gemm(shape.dtype),
-                   {gpu.peak(shape.dtype) * clock, gpu.hbm_bandwidth.value,
-                    static_cast<double>(gpu.sms.value)})
-      .value();
+  GemmShape piece = kernel.gemm;
+  piece.m = (piece.m + kernel.overlap_chunks - 1) / kernel.overlap_chunks;
+  const bool full = piece.dtype == DType::kFp8 && piece.layout != GemmLayout::kForward &&
+                    !scenario_->software.fp8_fast_accumulation_backward;
+  const GemmDevice device{gpu.peak(piece.dtype) * (clock * profile_->power.in_step),
+                          gpu.hbm_bandwidth.value, static_cast<double>(gpu.sms.value)};
+  const double one = gemm_time(piece, profile_->gemm(piece.dtype), device,
+                               full ? Accumulation::kFull : Accumulation::kFast)
+                         .value();
+  const double rate =
+      kernel.overlap_chunks > 1 ? profile_->interference.product_beside_copies : 1.0;
+  return one * kernel.overlap_chunks * kernel.repeat / rate;
 }
 
 double Costs::memory_bound(KernelFamily family, double bytes, int launches) const {
@@ -30,18 +38,16 @@ double Costs::memory_bound(KernelFamily family, double bytes, int launches) cons
       .value();
 }
 
-double Costs::kernel(const Kernel& kernel, AttentionKernel family) const {
+double Costs::kernel(const Kernel& kernel, AttentionKernel family, bool fp8_step) const {
+  const double clock = fp8_step ? clock_fp8_ : clock_bf16_;
   switch (kernel.family) {
-    case KernelFamily::kGemm: {
-      GemmShape piece = kernel.gemm;
-      piece.m = (piece.m + kernel.overlap_chunks - 1) / kernel.overlap_chunks;
-      return gemm(piece) * kernel.overlap_chunks * kernel.repeat;
-    }
+    case KernelFamily::kGemm:
+      return gemm(kernel, clock);
     case KernelFamily::kAttentionForward:
     case KernelFamily::kAttentionBackward: {
       const bool backward = kernel.family == KernelFamily::kAttentionBackward;
       const AttentionCosts& costs = profile_->attention[static_cast<std::size_t>(family)];
-      const FlopsPerSecond peak = scenario_->cluster.gpu.peak_bf16.value * attention_clock_;
+      const FlopsPerSecond peak = scenario_->cluster.gpu.peak_bf16.value * clock;
       return attention_time(kernel.attention, backward, costs, peak).value() * kernel.repeat;
     }
     default:

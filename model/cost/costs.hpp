@@ -11,9 +11,9 @@ class Costs {
  public:
   Costs(const Scenario& scenario, const Profile& profile);
 
-  /// A kernel that is no collective; seconds of all its launches.
-  [[nodiscard]] double kernel(const Kernel& kernel, AttentionKernel family) const;
-  [[nodiscard]] double gemm(const GemmShape& shape) const;
+  /// A kernel that is no collective; seconds of all its launches. `fp8_step`: the step's products are
+  /// fp8, which sets the clock.
+  [[nodiscard]] double kernel(const Kernel& kernel, AttentionKernel family, bool fp8_step) const;
   [[nodiscard]] double memory_bound(KernelFamily family, double bytes, int launches = 1) const;
   [[nodiscard]] double collective(CollectiveKind kind, double bytes, const Span& span) const;
   [[nodiscard]] double send(double bytes, Tier tier) const;
@@ -27,6 +27,7 @@ class Costs {
   [[nodiscard]] const Profile& profile() const { return *profile_; }
 
  private:
+  [[nodiscard]] double gemm(const Kernel& kernel, double clock) const;
   [[nodiscard]] CollectiveDevice device(const Span& span) const;
   /// Bus bandwidth that the user measured for a kind of collective, 0 where he did not.
   [[nodiscard]] double measured_busbw(CollectiveKind kind) const;
@@ -34,7 +35,7 @@ class Costs {
   const Scenario* scenario_;
   const Profile* profile_;
   CollectiveCosts collectives_;
-  double gemm_clock_bf16_ = 1, gemm_clock_fp8_ = 1, attention_clock_ = 1;
+  double clock_bf16_ = 1, clock_fp8_ = 1;  ///< of a step over the boost clock
 };
 
 }  // namespace forerun

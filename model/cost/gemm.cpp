@@ -5,7 +5,8 @@
 
 namespace forerun {
 
-Seconds gemm_time(const GemmShape& shape, const GemmCosts& costs, const GemmDevice& device) {
+Seconds gemm_time(const GemmShape& shape, const GemmCosts& costs, const GemmDevice& device,
+                  Accumulation accumulation) {
   constexpr double kTile = 64;
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
              k = static_cast<double>(shape.k);
@@ -16,6 +17,7 @@ Seconds gemm_time(const GemmShape& shape, const GemmCosts& costs, const GemmDevi
   double compute = std::min(quantised, costs.split + waves * one);
   compute *= 1 + costs.heat * std::log1p(2 * m * n * k / 1e12);
   if (shape.layout == GemmLayout::kWgrad) compute *= costs.wgrad;
+  if (accumulation == Accumulation::kFull) compute *= costs.full_accumulation;
   const double bytes = size_of(shape.dtype) * (m * k + n * k) + 2 * m * n;
   const double memory = bytes / (costs.hbm_fraction * device.hbm.value());
   const double both = std::cbrt(compute * compute * compute + memory * memory * memory);

@@ -26,7 +26,11 @@ struct GemmCosts {
   double hbm_fraction = 0;   ///< of HBM bandwidth when bound by it
   double heat = 0;           ///< slow-down a factor e of work above 1e12 FLOP
   double wgrad = 1;          ///< time of the weight-gradient layout over the forward one
+  double full_accumulation = 1;  ///< fp8: time with fp32 accumulation over fast accumulation
 };
+
+/// Whether fp8 products accumulate in the tensor core's own width (fast) or in full fp32.
+enum class Accumulation : std::uint8_t { kFast, kFull };
 
 /// What the device gives a matrix product.
 struct GemmDevice {
@@ -35,6 +39,7 @@ struct GemmDevice {
   double sms = 1;
 };
 
-Seconds gemm_time(const GemmShape& shape, const GemmCosts& costs, const GemmDevice& device);
+Seconds gemm_time(const GemmShape& shape, const GemmCosts& costs, const GemmDevice& device,
+                  Accumulation accumulation = Accumulation::kFast);
 
 }  // namespace forerun

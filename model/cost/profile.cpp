@@ -54,7 +54,8 @@ void read_gemm(const Node& node, const std::string& path, GemmCosts& g) {
               {"split", &g.split, kSeconds},
               {"hbm_fraction", &g.hbm_fraction},
               {"heat", &g.heat},
-              {"wgrad", &g.wgrad}});
+              {"wgrad", &g.wgrad},
+              {"full_accumulation", &g.full_accumulation}});
 }
 
 void read_rate(const Node& node, const std::string& path, AttentionRate& rate) {
@@ -88,7 +89,9 @@ void read_memory_bound(const Node& node, MemoryBoundCosts& m) {
 
 void read_interference(const Node& node, InterferenceCosts& out) {
   read_slots(node, "interference",
-             {{"collective_node", &out.collective_node}, {"collective_net", &out.collective_net}},
+             {{"collective_node", &out.collective_node},
+              {"collective_net", &out.collective_net},
+              {"product_beside_copies", &out.product_beside_copies}},
              {"kernels"});
   const Node* kernels = node.find("kernels");
   if (kernels == nullptr) {
@@ -203,7 +206,7 @@ Profile read_profile(const Node& root, const std::string& id) {
               {"dynamic", &power.dynamic, kWatts},
               {"in_step", &power.in_step},
               {"fp8_activity", &power.fp8_activity},
-              {"attention_activity", &power.attention_activity}});
+              {"chip_spread", &power.chip_spread}});
   read_interference(file.need("interference"), profile.interference);
   read_collectives(file.need("collectives"), profile);
   return profile;

@@ -27,6 +27,7 @@ struct InterferenceCosts {
   RateTable rates;             ///< of kernels beside collectives
   double collective_node = 1;  ///< rate of a collective inside a node beside kernels
   double collective_net = 1;   ///< the same across nodes
+  double product_beside_copies = 1;  ///< rate of a product beside copies by copy engines
 };
 
 struct Profile {

@@ -39,7 +39,7 @@ class BlockAssembler {
   }
 
   void memory(MemoryPool pool, MemoryComponent component, std::int64_t bytes) {
-    if (bytes != 0) block_.events.push_back({pool, component, bytes});
+    if (bytes != 0) block_.events.push_back({pool, component, bytes, bytes});
   }
 
   [[nodiscard]] std::int16_t last() const {
