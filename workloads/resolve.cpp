@@ -14,12 +14,22 @@ namespace {
 
 class Resolver {
  public:
-  Resolver(const RunFile& run, const DataPath& data) : run_(run), data_(data) {}
+  Resolver(const RunFile& run, const DataPath* data) : run_(run), data_(data) {}
 
   Job run() {
     software();
     model();
     cluster();
+    return plan();
+  }
+
+  Job run_in(const Scenario& scenario) {
+    job_.scenario = scenario;
+    return plan();
+  }
+
+ private:
+  Job plan() {
     training();
     execution();
     parallelism();
@@ -32,7 +42,6 @@ class Resolver {
     return std::move(job_);
   }
 
- private:
   [[noreturn]] void refuse(std::string_view key, const std::string& problem) const {
     throw InputError(run_.place_of(key), std::string(key), problem);
   }
@@ -60,14 +69,14 @@ class Resolver {
     const std::string name = given_or<std::string>(run_.software, kGenericSoftware, "software",
                                                    kGenericSoftware,
                                                    "no software given: rules of no framework");
-    job_.scenario.software = load_software(data_, name, run_.place_of("software"), "software");
+    job_.scenario.software = load_software(*data_, name, run_.place_of("software"), "software");
   }
 
   void model() {
     if (run_.model) {
       job_.scenario.model = *run_.model;
     } else if (run_.model_name) {
-      job_.scenario.model = load_model(data_, *run_.model_name, run_.place_of("model"), "model");
+      job_.scenario.model = load_model(*data_, *run_.model_name, run_.place_of("model"), "model");
     } else {
       refuse("model", "is missing; a catalogue name, a path or an inline mapping is wanted "
                       "(--set model=NAME)");
@@ -80,7 +89,7 @@ class Resolver {
     const ClusterSettings& given = run_.cluster;
     ClusterSpec& spec = job_.scenario.cluster;
     if (given.name) {
-      spec = load_cluster(data_, *given.name, run_.place_of("cluster.name"), "cluster");
+      spec = load_cluster(*data_, *given.name, run_.place_of("cluster.name"), "cluster");
     } else if (given.gpu_name) {
       inline_cluster();
     } else {
@@ -95,7 +104,7 @@ class Resolver {
     const ClusterSettings& given = run_.cluster;
     ClusterSpec& spec = job_.scenario.cluster;
     spec.name = "inline";
-    spec.gpu = load_gpu(data_, *given.gpu_name, run_.place_of("cluster.gpu.name"), "cluster.gpu.name");
+    spec.gpu = load_gpu(*data_, *given.gpu_name, run_.place_of("cluster.gpu.name"), "cluster.gpu.name");
     spec.gpus_per_node.value = given_or<std::int64_t>(given.gpus_per_node, 8,
                                                       "cluster.gpus_per_node", "8",
                                                       "the usual node of this GPU");
@@ -117,7 +126,7 @@ class Resolver {
     const ClusterSettings& given = run_.cluster;
     ClusterSpec& spec = job_.scenario.cluster;
     if (given.gpu_name && *given.gpu_name != spec.gpu.name) {
-      spec.gpu = load_gpu(data_, *given.gpu_name, run_.place_of("cluster.gpu.name"),
+      spec.gpu = load_gpu(*data_, *given.gpu_name, run_.place_of("cluster.gpu.name"),
                           "cluster.gpu.name");
     }
     const auto set = [](auto& field, const auto& value) {
@@ -314,14 +323,18 @@ class Resolver {
   }
 
   const RunFile& run_;
-  const DataPath& data_;
+  const DataPath* data_;  // null: nothing is looked up
   Job job_;
 };
 
 }  // namespace
 
 Job resolve_unchecked(const RunFile& run, const DataPath& data) {
-  return Resolver(run, data).run();
+  return Resolver(run, &data).run();
+}
+
+Job resolve_in(const RunFile& run, const Scenario& scenario) {
+  return Resolver(run, nullptr).run_in(scenario);
 }
 
 void check_rules(const RunFile& run, const Job& job) {

@@ -13,6 +13,10 @@ Job resolve(const RunFile& run, const DataPath& data);
 /// The same without the rules, for a caller that counts or reports broken rules itself.
 Job resolve_unchecked(const RunFile& run, const DataPath& data);
 
+/// The plan of a run within a scenario that is already known; the run's cluster, model and software
+/// are not looked up again. Without the rules.
+Job resolve_in(const RunFile& run, const Scenario& scenario);
+
 /// Throws InputError at the place of the first broken rule.
 void check_rules(const RunFile& run, const Job& job);
 
