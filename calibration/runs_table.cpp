@@ -1,0 +1,343 @@
+#include "calibration/runs_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+
+#include "calibration/software_names.hpp"
+#include "topology/catalog.hpp"
+
+namespace forerun {
+namespace {
+
+std::string folded(std::string_view text) {
+  std::string out;
+  for (const unsigned char c : text) {
+    if (c != ' ' && c != '-' && c != '_') out += static_cast<char>(std::tolower(c));
+  }
+  return out;
+}
+
+class RowReader {
+ public:
+  RowReader(const CsvTable& table, const CsvTable::Row& row, const DataPath& data,
+            const RunsReadOptions& options)
+      : table_(table), row_(row), data_(data), options_(options) {}
+
+  RunsRow read() {
+    if (row_.cells.size() != table_.columns().size()) {
+      throw InputError(table_.place(row_), "",
+                       fmt::format("the row has {} cells, the header has {}", row_.cells.size(),
+                                   table_.columns().size()));
+    }
+    out_.id = std::string(cell("id"));
+    out_.run.origin = {std::make_shared<const std::string>(table_.name()), row_.line, 0};
+    software();
+    model();
+    cluster();
+    parallelism();  // before training: the batch follows from the replicas
+    training();
+    execution();
+    printed_memory();
+    if (options_.use_measured_network) measured();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] std::string_view cell(std::string_view column) const {
+    return table_.cell(row_, column);
+  }
+
+  template <class T>
+  std::optional<T> number(std::string_view column) const {
+    const std::string_view text = cell(column);
+    if (text.empty()) return std::nullopt;
+    double value = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = !std::is_integral_v<T> || value == std::floor(value);
+    if (error != std::errc{} || rest != text.data() + text.size() || !std::isfinite(value) ||
+        !whole || value < 0 || value > 1e15) {
+      throw InputError(table_.place(row_), std::string(column),
+                       fmt::format("found '{}', a number is wanted", text));
+    }
+    return static_cast<T>(value);
+  }
+  std::optional<std::int64_t> count(std::string_view column) const {
+    return number<std::int64_t>(column);
+  }
+  std::int64_t positive(std::string_view column) const {
+    const auto value = count(column);
+    if (!value) throw Unsupported(fmt::format("{} is not stated", column));
+    if (*value < 1) {
+      throw InputError(table_.place(row_), std::string(column), "found 0, must be at least 1");
+    }
+    return *value;
+  }
+  std::optional<bool> flag(std::string_view column) const {
+    const auto value = count(column);
+    return value ? std::optional<bool>(*value != 0) : std::nullopt;
+  }
+
+  void assume(std::string key, std::string value, std::string why) {
+    out_.assumptions.push_back({std::move(key), std::move(value), std::move(why)});
+  }
+
+  [[nodiscard]] bool has_word(std::string_view column,
+                              std::initializer_list<std::string_view> words) const {
+    const std::string text = folded(cell(column));
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+      return text.find(word) != std::string::npos;
+    });
+  }
+
+  void unknown_word(std::string_view column, std::string key) {
+    if (!cell(column).empty()) {
+      assume(std::move(key), "default", fmt::format("'{}' is not known", cell(column)));
+    }
+  }
+
+  // ---- parts ---------------------------------------------------------------------------------
+
+  void software() {
+    const StackChoice choice = choose_stack(data_, cell("framework"), cell("framework_version"));
+    out_.run.software = choice.stack;
+    if (!choice.exact) {
+      assume("software", choice.stack,
+             fmt::format("nearest to '{}'", cell("framework_version")));
+    }
+  }
+
+  void model() {
+    ModelSpec m;
+    m.name = std::string(cell("model"));
+    m.source = "runs table";
+    m.layers = positive("layers");
+    m.hidden = positive("hidden");
+    m.gated_mlp = flag("gated_mlp").value_or(true);
+    m.heads = or_assumed("heads", std::max<std::int64_t>(1, m.hidden / 128));
+    m.kv_heads = count("kv_heads").value_or(m.heads);
+    m.head_dim = count("head_dim").value_or(m.hidden / m.heads);
+    const std::int64_t ffn = m.gated_mlp ? 8 * m.hidden / 3 / 64 * 64 : 4 * m.hidden;
+    m.ffn_hidden = or_assumed("ffn_hidden", ffn);
+    m.vocab = or_assumed("vocab", 50304);
+    m.tied_embeddings = flag("tied_embeddings").value_or(false);
+    m.experts = count("experts").value_or(0);
+    m.top_k = count("top_k").value_or(0);
+    m.expert_ffn = count("expert_ffn").value_or(m.ffn_hidden);
+    m.shared_experts = count("shared_experts").value_or(0);
+    out_.run.model = m;
+  }
+
+  std::int64_t or_assumed(std::string_view column, std::int64_t fallback) {
+    const auto value = count(column);
+    if (value) return *value;
+    assume("model." + std::string(column), std::to_string(fallback), "not stated");
+    return fallback;
+  }
+
+  void cluster() {
+    ClusterSettings& c = out_.run.cluster;
+    std::string gpu(cell("hardware"));
+    std::transform(gpu.begin(), gpu.end(), gpu.begin(),
+                   [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
+    if (!data_.find(std::string(kGpuFolder) + "/" + gpu + ".yaml")) {
+      throw Unsupported("GPU " + (gpu.empty() ? "not stated" : gpu));
+    }
+    c.gpus = positive("gpus");
+    c.gpus_per_node = count("gpus_per_node").value_or(8);
+    if (const auto gbits = number<double>("inter_link_gbps_per_gpu")) {
+      c.nic_bandwidth = BytesPerSecond(*gbits * 1e9 / 8);
+      c.nic_count = c.gpus_per_node;
+    }
+    for (const std::string& name : data_.names(kClusterFolder)) {
+      const ClusterSpec known = load_cluster(data_, name, {}, "cluster");
+      if (known.gpu.name != gpu) continue;
+      c.name = name;
+      return;
+    }
+    c.gpu_name = gpu;
+  }
+
+  void parallelism() {
+    ParallelismSettings& p = out_.run.parallelism;
+    p.dp_replicate = degree("dp_replicate");
+    p.dp_shard = degree("dp_shard");
+    p.tp = degree("tp");
+    p.cp = degree("cp");
+    p.pp = degree("pp");
+    p.ep = degree("ep");
+    if (!p.dp_shard) p.dp_shard = -1;
+    p.zero_stage = count("zero_stage");
+    if (p.zero_stage && *p.zero_stage > 3) {
+      throw InputError(table_.place(row_), "zero_stage", "must be at most 3");
+    }
+    p.sequence_parallel = flag("sequence_parallel");
+    if (const auto stages = count("virtual_stages"); stages && *stages > 0) {
+      p.virtual_stages = stages;
+    }
+    schedule();
+    if (has_word("cp_kind", {"allgather"})) {
+      p.cp_kind = CpKind::kAllGather;
+    } else if (has_word("cp_kind", {"ring", "p2p"})) {
+      p.cp_kind = CpKind::kRing;
+    } else if (has_word("cp_kind", {"a2a", "ulysses"})) {
+      p.cp_kind = CpKind::kUlysses;
+    } else {
+      unknown_word("cp_kind", "parallelism.cp_kind");
+    }
+  }
+
+  std::optional<std::int64_t> degree(std::string_view column) const {
+    const auto value = count(column);
+    if (value && *value == 0) {
+      throw InputError(table_.place(row_), std::string(column), "found 0, must be at least 1");
+    }
+    return value;
+  }
+
+  void schedule() {
+    const std::string wanted = folded(cell("pp_schedule"));
+    if (wanted.empty()) return;
+    for (std::size_t i = 0; i < enum_texts(ScheduleKind{}).size(); ++i) {
+      if (folded(enum_texts(ScheduleKind{})[i]) == wanted) {
+        out_.run.parallelism.schedule = static_cast<ScheduleKind>(i);
+        return;
+      }
+    }
+    throw Unsupported(fmt::format("schedule {}", cell("pp_schedule")));
+  }
+
+  /// Model replicas, from the degrees or what they leave of the GPUs.
+  [[nodiscard]] std::int64_t replicas() const {
+    const ParallelismSettings& p = out_.run.parallelism;
+    const std::int64_t model_gpus = p.tp.value_or(1) * p.cp.value_or(1) * p.pp.value_or(1);
+    if (*p.dp_shard > 0) return *p.dp_shard * p.dp_replicate.value_or(1);
+    return std::max<std::int64_t>(1, *out_.run.cluster.gpus / model_gpus);
+  }
+
+  void training() {
+    TrainingSettings& t = out_.run.training;
+    t.sequence_length = positive("seq_len");
+    const auto micro = count("micro_batch"), global = count("global_batch"),
+               accumulation = count("grad_accum");
+    if (!micro && !global) throw Unsupported("micro_batch and global_batch are not stated");
+    const std::int64_t steps = std::max<std::int64_t>(1, accumulation.value_or(1));
+    t.micro_batch = micro.value_or(std::max<std::int64_t>(1, global.value_or(0) / replicas() / steps));
+    t.global_batch = global.value_or(*t.micro_batch * replicas() * steps);
+    if (!micro) assume("training.micro_batch", std::to_string(*t.micro_batch), "not stated");
+    if (!global) assume("training.global_batch", std::to_string(*t.global_batch), "not stated");
+    precision();
+    optimizer();
+  }
+
+  void precision() {
+    const std::string_view text = cell("precision");
+    if (text.empty()) return;
+    if (text == "fp8") {
+      out_.run.training.precision = Precision::kFp8Tensorwise;
+      assume("training.precision", "fp8-tensorwise", "the stack's fp8 recipe");
+      return;
+    }
+    const std::string_view word = text.substr(0, text.find(' '));
+    out_.run.training.precision = from_text<Precision>(word);
+    if (!out_.run.training.precision) unknown_word("precision", "training.precision");
+  }
+
+  void optimizer() {
+    TrainingSettings& t = out_.run.training;
+    if (has_word("optimizer", {"lora", "adapter"})) throw Unsupported("LoRA");
+    if (has_word("optimizer", {"8bit"})) {
+      t.optimizer = OptimizerKind::kAdamW8bit;
+    } else if (has_word("optimizer", {"adam"})) {
+      t.optimizer = OptimizerKind::kAdamW;
+    } else if (has_word("optimizer", {"sgd"})) {
+      t.optimizer = OptimizerKind::kSgd;
+    } else {
+      unknown_word("optimizer", "training.optimizer");
+    }
+    if (has_word("optimizer", {"bf16moments", "bf16state", "bf16withfp32"})) {
+      t.moment_dtype = DType::kBf16;
+    }
+  }
+
+  void execution() {
+    ExecutionSettings& e = out_.run.execution;
+    e.compile = flag("compile");
+    e.async_tp = flag("async_tp");
+    recompute();
+    attention();
+    const std::string_view reshard = cell("reshard_after_forward");
+    if (reshard == "1") e.reshard_after_forward = Reshard::kAlways;
+    if (reshard == "0") e.reshard_after_forward = Reshard::kNever;
+    if (reshard == "all but last block") e.reshard_after_forward = Reshard::kDefault;
+    if (!reshard.empty() && !e.reshard_after_forward) {
+      unknown_word("reshard_after_forward", "execution.reshard_after_forward");
+    }
+    const std::string offload = folded(cell("cpu_offload"));
+    if (!offload.empty() && offload != "none" && offload != "0") {
+      throw Unsupported(fmt::format("cpu_offload {}", cell("cpu_offload")));
+    }
+  }
+
+  void recompute() {
+    const std::string_view text = cell("recompute");
+    if (text.empty()) return;
+    out_.run.execution.recompute = from_text<Recompute>(text);
+    if (out_.run.execution.recompute) return;
+    if (has_word("recompute", {"every", "save:", "blocks"})) {
+      throw Unsupported(fmt::format("recompute {}", text));
+    }
+    unknown_word("recompute", "execution.recompute");
+  }
+
+  void attention() {
+    ExecutionSettings& e = out_.run.execution;
+    if (has_word("attention_kernel", {"unfused", "eager"})) {
+      e.attention = AttentionKernel::kUnfused;
+    } else if (has_word("attention_kernel", {"fa3", "flashattention3"})) {
+      e.attention = AttentionKernel::kFlash3;
+    } else if (has_word("attention_kernel", {"cudnn"})) {
+      e.attention = AttentionKernel::kCudnn;
+    } else if (has_word("attention_kernel", {"fa2", "flash"})) {
+      e.attention = AttentionKernel::kFlash2;
+    } else {
+      unknown_word("attention_kernel", "execution.attention");
+    }
+  }
+
+  void printed_memory() {
+    const std::string_view kind = cell("peak_mem_kind");
+    out_.memory_kind = from_text<MemoryKind>(kind).value_or(MemoryKind::kReserved);
+    out_.last_rank = cell("logged_rank").starts_with("last");
+  }
+
+  void measured() {
+    MeasuredSettings& m = out_.run.measured;
+    const auto busbw = [&](std::string_view column) -> std::optional<BytesPerSecond> {
+      const auto value = number<double>(column);
+      return value && *value > 0 ? std::optional(BytesPerSecond(*value * 1e9)) : std::nullopt;
+    };
+    m.allreduce_busbw = busbw("nccl_allreduce_GBps");
+    m.allgather_busbw = busbw("nccl_allgather_GBps");
+    m.reducescatter_busbw = busbw("nccl_reducescatter_GBps");
+  }
+
+  const CsvTable& table_;
+  const CsvTable::Row& row_;
+  const DataPath& data_;
+  const RunsReadOptions& options_;
+  RunsRow out_;
+};
+
+}  // namespace
+
+RunsRow read_runs_row(const CsvTable& table, const CsvTable::Row& row, const DataPath& data,
+                      const RunsReadOptions& options) {
+  return RowReader(table, row, data, options).read();
+}
+
+}  // namespace forerun
