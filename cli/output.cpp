@@ -1,0 +1,24 @@
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+
+#include "base/error.hpp"
+#include "cli/commands.hpp"
+
+namespace forerun {
+
+void write_answer(const std::string& text, const std::string& path) {
+  if (path.empty() || path == "-") {
+    std::cout << text << std::flush;
+    return;
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) {
+    throw InputError({path, 0, 0}, "", std::string("cannot be written: ") + std::strerror(errno));
+  }
+}
+
+}  // namespace forerun

@@ -1,0 +1,25 @@
+#include "cli/commands.hpp"
+#include "report/report.hpp"
+
+namespace forerun {
+
+Exit run_validate(const ValidateOptions& o) {
+  const StudyContext context(DataPath({o.common.data.begin(), o.common.data.end()}));
+  if (!o.pairs.empty()) throw Unsupported("--pairs");
+  ValidateRequest request;
+  request.read.use_measured_network = o.use_measured_network;
+  request.predictor = [&](const Job& job) {
+    PredictRequest one;
+    one.job = job;
+    one.engine = o.engine;
+    return predict(one, context).forecast;
+  };
+  const CsvTable table = read_csv_file(o.table);
+  const auto rows = validate(table, context.data, context.residuals, request);
+  if (!o.residuals.empty()) write_answer(residuals_of(table, rows).text(), o.residuals);
+  if (!o.common.out.empty()) write_answer(validation_csv(rows), o.common.out);
+  if (o.common.out != "-") write_answer(validation_summary(rows), "");
+  return Exit::kAnswered;
+}
+
+}  // namespace forerun

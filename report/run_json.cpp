@@ -1,0 +1,88 @@
+#include "base/units.hpp"
+#include "report/json.hpp"
+#include "workloads/stage_split.hpp"
+
+namespace forerun {
+namespace {
+
+Json model_keys(const ModelSpec& m) {
+  Json out;
+  out["layers"] = m.layers;
+  out["hidden"] = m.hidden;
+  out["ffn_hidden"] = m.ffn_hidden;
+  out["gated_mlp"] = m.gated_mlp;
+  out["heads"] = m.heads;
+  out["kv_heads"] = m.kv_heads;
+  out["head_dim"] = m.head_dim;
+  out["vocab"] = m.vocab;
+  out["tied_embeddings"] = m.tied_embeddings;
+  if (m.window > 0) out["window"] = m.window;
+  if (m.moe()) {
+    out["experts"] = m.experts;
+    out["top_k"] = m.top_k;
+    out["expert_ffn"] = m.expert_ffn;
+    out["shared_experts"] = m.shared_experts;
+  }
+  return out;
+}
+
+Json cluster_keys(const ClusterSpec& c) {
+  Json out;
+  if (c.name != "inline") out["name"] = c.name;
+  out["gpus"] = c.gpus;
+  out["gpus_per_node"] = c.gpus_per_node.value;
+  out["gpu"]["name"] = c.gpu.name;
+  out["gpu"]["memory"] = text_of(c.gpu.memory.value);
+  out["nic"]["count"] = c.nics_per_node.value;
+  out["nic"]["bandwidth"] = text_of(c.nic_bandwidth.value);
+  out["racks"]["nodes_per_rack"] = c.nodes_per_rack.value;
+  out["oversubscription"] = c.oversubscription.value;
+  return out;
+}
+
+Json parallelism_keys(const Plan& p) {
+  Json out;
+  out["dp_shard"] = p.dp_shard;
+  out["dp_replicate"] = p.dp_replicate;
+  out["tp"] = p.tp;
+  out["cp"] = p.cp;
+  out["pp"] = p.pp;
+  out["ep"] = p.ep;
+  out["zero_stage"] = p.zero_stage;
+  out["sequence_parallel"] = p.sequence_parallel;
+  if (p.cp > 1) out["cp_kind"] = to_text(p.cp_kind);
+  if (p.pp > 1) {
+    out["schedule"] = to_text(p.schedule);
+    out["virtual_stages"] = p.virtual_stages;
+  }
+  for (const Axis axis : p.mesh_order) out["mesh_order"].push_back(to_text(axis));
+  return out;
+}
+
+}  // namespace
+
+Json run_object(const Job& job) {
+  const Plan& p = job.plan;
+  Json out;
+  out["cluster"] = cluster_keys(job.scenario.cluster);
+  out["model"] = model_keys(job.scenario.model);
+  out["training"] = {{"sequence_length", p.sequence_length},
+                     {"micro_batch", p.micro_batch},
+                     {"global_batch", p.global_batch},
+                     {"precision", to_text(p.precision)},
+                     {"optimizer", to_text(p.optimizer)},
+                     {"master_dtype", to_text(p.master_dtype)},
+                     {"grad_dtype", to_text(p.grad_dtype)},
+                     {"moment_dtype", to_text(p.moment_dtype)}};
+  out["parallelism"] = parallelism_keys(p);
+  out["execution"] = {{"recompute", to_text(p.recompute)},
+                      {"compile", p.compile},
+                      {"reshard_after_forward", to_text(p.reshard)},
+                      {"async_tp", p.async_tp},
+                      {"attention", to_text(p.attention)},
+                      {"loss", to_text(p.loss)}};
+  out["software"] = job.scenario.software.name;
+  return out;
+}
+
+}  // namespace forerun
