@@ -13,7 +13,6 @@ RateTable rates_of(const Costs& costs, const ForecasterOptions& options) {
   return options.interference ? costs.rates() : RateTable{};
 }
 
-
 double kernel_flops(const std::vector<Kernel>& kernels) {
   double flops = 0;
   for (const Kernel& k : kernels) {
@@ -77,11 +76,12 @@ Forecaster::Forecaster(const Scenario& scenario, const Profile& profile, Forecas
       options_(options),
       lowering_(scenario_, profile),
       engine_(lowering_.pool(), rates_of(lowering_.costs(), options)),
-      memory_(lowering_.pool()) {}
+      memory_(lowering_.pool()) {
+  program_.rates = rates_of(lowering_.costs(), options_);
+}
 
 const Program& Forecaster::program(const Plan& plan) {
   lowering_.lower(plan, program_);
-  program_.rates = rates_of(lowering_.costs(), options_);
   return program_;
 }
 
@@ -92,7 +92,8 @@ RankMemory Forecaster::rank_memory(const MemoryFold& fold, std::size_t rank) con
   out.resident = static_cast<double>(lowering_.between_steps()[rank]);
   out.allocated = resident + static_cast<double>(fold.all.peak);
   double pools = resident;
-  for (const MemoryPair& pool : fold.pool) pools += static_cast<double>(pool.peak);
+  for (const MemoryPair& pool : fold.pool)
+    pools += static_cast<double>(pool.peak);
   out.reserved = pools * (1 + costs.allocator_slack);
   out.device = out.reserved + costs.context_bytes;
   return out;
@@ -104,8 +105,8 @@ const Metrics& Forecaster::measure(const Plan& plan, double step_seconds,
   const double tokens = static_cast<double>(plan.global_batch * plan.sequence_length) /
                         static_cast<double>(plan.gpus());
   metrics_.tokens_per_second_gpu = tokens / step_seconds;
-  metrics_.model_flops_gpu = metrics_.tokens_per_second_gpu *
-                             flops_per_token(scenario_.model, plan.sequence_length, true);
+  metrics_.model_flops_gpu =
+      metrics_.tokens_per_second_gpu * flops_per_token(scenario_.model, plan.sequence_length, true);
   const double peak = scenario_.cluster.gpu.peak(compute_dtype(plan.precision)).value();
   metrics_.mfu = metrics_.model_flops_gpu / peak;
   metrics_.fullest_rank = 0;
@@ -146,7 +147,8 @@ Forecast Forecaster::explain(const Job& job) {
   double flops = 0;  // of one replica's microbatch, on one rank of each stage
   for (const BlockKind kind : {BlockKind::kEmbedding, BlockKind::kDecoder, BlockKind::kHead}) {
     const BlockKernels& k = lowering_.kernels(kind, plan);
-    const auto count = kind == BlockKind::kDecoder ? static_cast<double>(scenario_.model.layers) : 1;
+    const auto count =
+        kind == BlockKind::kDecoder ? static_cast<double>(scenario_.model.layers) : 1;
     flops += count * (kernel_flops(k.forward) + kernel_flops(k.backward));
   }
   out.hardware_flops_gpu = flops * static_cast<double>(plan.microbatches()) /

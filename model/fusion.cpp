@@ -11,7 +11,7 @@
 namespace forerun {
 namespace {
 
-constexpr std::size_t kMaxOps = 512;
+constexpr std::size_t kMaxOps = 256;
 using OpSet = std::bitset<kMaxOps>;
 
 /// Rows (batch x sequence) and columns a fusible operator iterates over, on one rank.
@@ -23,32 +23,34 @@ struct Domain {
 
 class Fuser {
  public:
-  Fuser(const PlacedGraph& graph, const std::vector<Execution>& pass,
-        const std::vector<bool>& kept)
+  Fuser(const PlacedGraph& graph, const std::vector<Execution>& pass, const std::vector<bool>& kept)
       : graph_(graph), pass_(pass), kept_(kept), group_(pass.size()) {
     FR_ASSERT(pass.size() <= kMaxOps);
     std::iota(group_.begin(), group_.end(), 0);
     index_tensors();
     find_ancestors();
     for (std::size_t i = 0; i < pass.size(); ++i) {
-      groups_.push_back({OpSet().set(i), op(i).space, domain(i)});
+      groups_.push_back({OpSet().set(i), ancestors_[i], op(i).space, domain(i)});
     }
   }
 
   void merge_all() {
     bool changed = true;
-    for (int round = 0; changed && round < 10; ++round) changed = merge_round();
+    for (int round = 0; changed && round < 10; ++round)
+      changed = merge_round();
   }
 
   std::vector<FusedKernel> kernels() const {
     std::vector<FusedKernel> out;
-    for (const std::size_t g : ordered_groups()) out.push_back(kernel(g));
+    for (const std::size_t g : ordered_groups())
+      out.push_back(kernel(g));
     return out;
   }
 
  private:
   struct Group {
     OpSet members;
+    OpSet above;  // what must run before it, whole groups taken together
     OpSpace space;
     Domain domain;
   };
@@ -65,8 +67,10 @@ class Fuser {
     producer_.assign(static_cast<std::size_t>(graph_.graph().tensors()), -1);
     users_.resize(producer_.size());
     for (std::size_t i = 0; i < pass_.size(); ++i) {
-      for (const TensorId t : op(i).outputs) producer_[index(t)] = static_cast<int>(i);
-      for (const TensorId t : op(i).inputs) users_[index(t)].push_back(i);
+      for (const TensorId t : op(i).outputs)
+        producer_[index(t)] = static_cast<int>(i);
+      for (const TensorId t : op(i).inputs)
+        users_[index(t)].push_back(i);
     }
   }
 
@@ -90,8 +94,10 @@ class Fuser {
       const Dims d = graph_.local_dims(t);
       if (d[0] * d[1] * d[2] > widest.rows * widest.columns) widest = {d[0] * d[1], d[2]};
     };
-    for (const TensorId t : op(i).outputs) look(t);
-    for (const TensorId t : op(i).inputs) look(t);
+    for (const TensorId t : op(i).outputs)
+      look(t);
+    for (const TensorId t : op(i).inputs)
+      look(t);
     return widest;
   }
 
@@ -116,79 +122,68 @@ class Fuser {
     return true;
   }
 
-  [[nodiscard]] bool depends(const Group& later, const Group& earlier) const {
-    for (std::size_t i = 0; i < pass_.size(); ++i) {
-      if (later.members[i] && (ancestors_[i] & earlier.members).any()) return true;
-    }
-    return false;
+  [[nodiscard]] static bool depends(const Group& later, const Group& earlier) {
+    return (later.above & earlier.members).any();
   }
 
-  /// No operator outside both may have to run between them.
+  /// No group outside both may have to run between them.
   [[nodiscard]] bool legal(const Group& a, const Group& b) const {
     const OpSet both = a.members | b.members;
-    OpSet above, between;  // ancestors of the pair; outsiders that depend on the pair
-    for (std::size_t i = 0; i < pass_.size(); ++i) {
-      if (both[i]) above |= ancestors_[i];
-    }
-    above &= ~both;
-    for (std::size_t i = 0; i < pass_.size(); ++i) {
-      if (!above[i]) continue;
-      const OpSet whole = groups_[group_[i]].members;
-      for (std::size_t j = 0; j < pass_.size(); ++j) {
-        if (whole[j] && (ancestors_[j] & both).any()) return false;
-      }
+    const OpSet above = (a.above | b.above) & ~both;
+    if (above.none()) return true;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (group_[g] != g || (groups_[g].members & above).none()) continue;
+      if ((groups_[g].above & both).any()) return false;
     }
     return true;
   }
 
   // ---- scores --------------------------------------------------------------------------------
 
-  [[nodiscard]] bool read_by(TensorId t, const Group& g) const {
-    return std::any_of(users_[index(t)].begin(), users_[index(t)].end(),
-                       [&](std::size_t i) { return g.members[i]; });
-  }
-  [[nodiscard]] bool written_by(TensorId t, const Group& g) const {
-    const int p = producer_[index(t)];
-    return p >= 0 && g.members[static_cast<std::size_t>(p)];
-  }
+  struct Shared {
+    std::size_t a, b;    // groups, a < b
+    std::int64_t bytes;  // of tensors that both touch
+    [[nodiscard]] std::pair<std::size_t, std::size_t> pair() const { return {a, b}; }
+  };
 
-  /// Bytes of memory traffic that disappear when the two become one kernel.
-  [[nodiscard]] std::int64_t bytes_saved(const Group& a, const Group& b) const {
-    std::int64_t saved = 0;
+  /// Pairs of groups that touch a common tensor, and the bytes of memory traffic that disappear
+  /// when the two become one kernel.
+  const std::vector<Shared>& shared() {
+    shared_.clear();
     for (std::size_t t = 0; t < users_.size(); ++t) {
-      const TensorId id(static_cast<std::int32_t>(t));
       if (users_[t].empty()) continue;
-      const bool ra = read_by(id, a), rb = read_by(id, b);
-      if ((written_by(id, a) && rb) || (written_by(id, b) && ra) || (ra && rb)) {
-        saved += graph_.local_bytes(id);
-      }
-    }
-    return saved;
-  }
-
-  [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> pairs() const {
-    std::vector<std::pair<std::size_t, std::size_t>> out;
-    for (std::size_t t = 0; t < users_.size(); ++t) {
-      std::vector<std::size_t> near = users_[t];
-      if (producer_[t] >= 0) near.push_back(static_cast<std::size_t>(producer_[t]));
-      for (const std::size_t i : near) {
-        for (const std::size_t j : near) {
-          const std::size_t a = group_[i], b = group_[j];
-          if (a < b) out.emplace_back(a, b);
+      near_.clear();
+      if (producer_[t] >= 0) near_.push_back(group_[static_cast<std::size_t>(producer_[t])]);
+      for (const std::size_t user : users_[t])
+        near_.push_back(group_[user]);
+      std::sort(near_.begin(), near_.end());
+      near_.erase(std::unique(near_.begin(), near_.end()), near_.end());
+      if (near_.size() < 2) continue;
+      const std::int64_t bytes = graph_.local_bytes(TensorId(static_cast<std::int32_t>(t)));
+      for (std::size_t i = 0; i < near_.size(); ++i) {
+        for (std::size_t j = i + 1; j < near_.size(); ++j) {
+          shared_.push_back({near_[i], near_[j], bytes});
         }
       }
     }
-    std::sort(out.begin(), out.end());
-    out.erase(std::unique(out.begin(), out.end()), out.end());
-    return out;
+    std::sort(shared_.begin(), shared_.end(),
+              [](const Shared& x, const Shared& y) { return x.pair() < y.pair(); });
+    std::size_t n = 0;
+    for (const Shared& s : shared_) {
+      if (n > 0 && shared_[n - 1].pair() == s.pair()) {
+        shared_[n - 1].bytes += s.bytes;
+      } else {
+        shared_[n++] = s;
+      }
+    }
+    shared_.resize(n);
+    return shared_;
   }
 
   bool merge_round() {
     std::vector<Candidate> candidates;
-    for (const auto& [a, b] : pairs()) {
-      if (!compatible(groups_[a], groups_[b])) continue;
-      const std::int64_t saved = bytes_saved(groups_[a], groups_[b]);
-      if (saved == 0) continue;
+    for (const auto& [a, b, saved] : shared()) {
+      if (saved == 0 || !compatible(groups_[a], groups_[b])) continue;
       const bool same = reduces(groups_[a].space) == reduces(groups_[b].space);
       candidates.push_back({same, saved, static_cast<int>(b - a), a, b});
     }
@@ -197,7 +192,8 @@ class Fuser {
              std::tuple(!y.same_kind, -y.saved, y.distance);
     });
     bool changed = false;
-    for (const Candidate& c : candidates) changed |= merge(c.a, c.b);
+    for (const Candidate& c : candidates)
+      changed |= merge(c.a, c.b);
     return changed;
   }
 
@@ -216,6 +212,11 @@ class Fuser {
       if (from.members[i]) group_[i] = a;
     }
     into.members |= from.members;
+    into.above = (into.above | from.above) & ~into.members;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {  // what waits for a part waits for the whole
+      if (g == a || group_[g] != g || (groups_[g].above & into.members).none()) continue;
+      groups_[g].above |= into.above | into.members;
+    }
     return true;
   }
 
@@ -240,18 +241,15 @@ class Fuser {
 
   [[nodiscard]] std::size_t live_groups() const {
     std::size_t n = 0;
-    for (std::size_t i = 0; i < pass_.size(); ++i) n += group_[i] == i ? 1 : 0;
+    for (std::size_t i = 0; i < pass_.size(); ++i)
+      n += group_[i] == i ? 1 : 0;
     return n;
   }
 
   [[nodiscard]] std::size_t next_ready(const OpSet& done, const std::vector<bool>& emitted) const {
     for (std::size_t g = 0; g < pass_.size(); ++g) {
       if (group_[g] != g || emitted[g]) continue;
-      OpSet need;
-      for (std::size_t i = 0; i < pass_.size(); ++i) {
-        if (groups_[g].members[i]) need |= ancestors_[i];
-      }
-      if ((need & ~groups_[g].members & ~done).none()) return g;
+      if ((groups_[g].above & ~groups_[g].members & ~done).none()) return g;
     }
     throw Bug("fusion made a cycle");
   }
@@ -263,7 +261,9 @@ class Fuser {
       if (!groups_[g].members[i]) continue;
       out.ops.push_back(pass_[i]);
       for (const TensorId t : op(i).inputs) {
-        const bool outside = !written_by(t, groups_[g]);
+        const int producer = producer_[index(t)];
+        const bool outside =
+            producer < 0 || !groups_[g].members[static_cast<std::size_t>(producer)];
         if (outside && std::find(out.reads.begin(), out.reads.end(), t) == out.reads.end()) {
           out.reads.push_back(t);
         }
@@ -288,6 +288,8 @@ class Fuser {
   std::vector<int> producer_;                    // by tensor: operator of this pass, or -1
   std::vector<std::vector<std::size_t>> users_;  // by tensor
   std::vector<OpSet> ancestors_;                 // by operator
+  std::vector<Shared> shared_;
+  std::vector<std::size_t> near_;
 };
 
 FusedKernel single(const PlacedGraph& graph, const Execution& e) {
@@ -307,7 +309,8 @@ std::vector<FusedKernel> fuse(const PlacedGraph& graph, const std::vector<Execut
                               const std::vector<bool>& kept, bool compiled) {
   if (!compiled) {
     std::vector<FusedKernel> out;
-    for (const Execution& e : pass) out.push_back(single(graph, e));
+    for (const Execution& e : pass)
+      out.push_back(single(graph, e));
     return out;
   }
   Fuser fuser(graph, pass, kept);

@@ -1,8 +1,7 @@
 #include "model/lowering.hpp"
 
-#include <algorithm>
-
 #include "base/contract.hpp"
+#include "model/engine/memory.hpp"
 #include "workloads/stage_split.hpp"
 
 namespace forerun {
@@ -50,8 +49,8 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   return r;
 }
 
-Block events_only(std::string_view name, std::initializer_list<MemoryDelta> deltas) {
-  Block block;
+BlockDraft events_only(std::string_view name, std::initializer_list<MemoryDelta> deltas) {
+  BlockDraft block;
   block.name = name;
   for (const MemoryDelta& d : deltas) {
     if (d.bytes != 0) block.events.push_back({MemoryPool::kCompute, d.component, d.bytes, d.bytes});
@@ -59,179 +58,227 @@ Block events_only(std::string_view name, std::initializer_list<MemoryDelta> delt
   return block;
 }
 
+std::size_t span_hash(const Span& span) {
+  return hash_of(span.ranks, span.nodes, span.ranks_per_node, span.racks, span.tier);
+}
+
+template <class T>
+std::uintptr_t address(const T* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
 }  // namespace
+
+std::size_t MeshKey::hash() const {
+  std::size_t h = 0;
+  for (const Axis axis : mesh.order())
+    h = hash_of(h, axis, mesh.degree(axis));
+  return h;
+}
+
+std::size_t LayoutKey::hash() const {
+  return hash_of(address(embedding), address(layer), address(head), span_hash(shard), pp,
+                 virtual_stages, accumulates, fp8, reshard, layers.count);
+}
+
+std::size_t Lowering::StageKey::hash() const {
+  return hash_of(address(parts.embedding), address(parts.layer), address(parts.head), parts.layers,
+                 span_hash(parts.shard), parts.pipeline, parts.accumulates, parts.reshard,
+                 parts.fp8, receives, sends);
+}
 
 Lowering::Lowering(const Scenario& scenario, const Profile& profile)
     : scenario_(scenario),
-      profile_(profile),
       costs_(scenario, profile),
       sharding_(make_sharding(scenario.software, costs_, pool_)) {}
 
-std::size_t Lowering::shape(const ShapeKey& key) {
-  const auto known = std::find(shape_keys_.rbegin(), shape_keys_.rend(), key);
-  if (known != shape_keys_.rend()) {
-    return static_cast<std::size_t>(shape_keys_.rend() - known) - 1;
-  }
-  shape_keys_.push_back(key);
-  shapes_.push_back(std::make_unique<BlockKernels>(
-      block_kernels(scenario_.model, request_of(key, scenario_))));
-  return shapes_.size() - 1;
+// ---- blocks
+// --------------------------------------------------------------------------------------
+
+const BlockKernels& Lowering::shape(const ShapeKey& key) {
+  return shapes_[static_cast<std::size_t>(key.kind)].find_or_make(
+      key, [&] { return block_kernels(scenario_.model, request_of(key, scenario_)); });
+}
+
+std::size_t Lowering::shapes() const {
+  std::size_t n = 0;
+  for (const auto& memo : shapes_)
+    n += memo.size();
+  return n;
 }
 
 const BlockKernels& Lowering::kernels(BlockKind kind, const Plan& plan) {
-  return *shapes_[shape(shape_key(kind, plan))];
+  return shape(shape_key(kind, plan));
 }
 
-const CostedBlock* Lowering::costed(BlockKind kind, const Plan& plan) {
-  const Mesh mesh = plan.mesh();
+const CostedBlock* Lowering::costed(BlockKind kind, const Plan& plan, const MeshSpans& spans) {
   CostKey key;
-  key.shape = shape(shape_key(kind, plan));
-  key.tp = span_of(mesh, {Axis::kTp}, scenario_.cluster);
-  key.cp = span_of(mesh, {Axis::kCp}, scenario_.cluster);
+  key.shape = shape_key(kind, plan);
+  key.tp = spans.tp;
+  key.cp = spans.cp;
   key.attention = plan.attention;
   key.fp8_step = plan.precision == Precision::kFp8Tensorwise;
-  const auto known = std::find(cost_keys_.rbegin(), cost_keys_.rend(), key);
-  if (known != cost_keys_.rend()) {
-    return costed_[static_cast<std::size_t>(cost_keys_.rend() - known) - 1].get();
-  }
-  const CostingContext context{&costs_,      &scenario_.software.host, plan.attention,
-                               key.fp8_step, key.tp,                   key.cp};
-  cost_keys_.push_back(key);
-  costed_.push_back(
-      std::make_unique<CostedBlock>(cost_block(kind, *shapes_[key.shape], context)));
-  return costed_.back().get();
+  return &costed_[static_cast<std::size_t>(kind)].find_or_make(key, [&] {
+    const CostingContext context{
+        &costs_, &scenario_.software.host, plan.attention, key.fp8_step, spans.tp, spans.cp};
+    return cost_block(kind, shape(key.shape), context);
+  });
 }
 
-/// Messages between stages in the chains of a stage. The blocks' own accounts free a stage's input in
-/// its backward pass and keep its output; here what is received, sent and kept is added.
-void Lowering::add_messages(const Plan& plan, int stage, StageEntry& entry) {
-  const bool receives = stage > 0, sends = stage + 1 < plan.stages();
-  const std::int64_t in = receives ? message_bytes(plan) : 0, out = sends ? message_bytes(plan) : 0;
+const MeshSpans& Lowering::spans(const Plan& plan) {
+  const MeshKey key{plan.mesh()};
+  return spans_.find_or_make(key, [&] {
+    const ClusterSpec& cluster = scenario_.cluster;
+    MeshSpans out;
+    out.tp = span_of(key.mesh, {Axis::kTp}, cluster);
+    out.cp = span_of(key.mesh, {Axis::kCp}, cluster);
+    out.shard = span_of(key.mesh, {Axis::kDpShard, Axis::kCp}, cluster);
+    if (plan.pp > 1) out.pipeline = neighbour_tier(key.mesh, Axis::kPp, cluster);
+    const Span world = span_of(
+        key.mesh, {Axis::kPp, Axis::kDpReplicate, Axis::kDpShard, Axis::kCp, Axis::kTp}, cluster);
+    out.sync_seconds = scenario_.software.clip_grad_norm
+                           ? costs_.collective(CollectiveKind::kAllReduce, 4, world)
+                           : 0;
+    return out;
+  });
+}
+
+// ---- stages
+// --------------------------------------------------------------------------------------
+
+/// Messages between stages in the chains of a stage. The blocks' own accounts free a stage's input
+/// in its backward pass and keep its output; here what is received, sent and kept is added.
+void Lowering::add_messages(const StageKey& key, StageChains& chains) {
+  const std::int64_t bytes = key.parts.layer->kernels->output_bytes;
+  const std::int64_t in = key.receives ? bytes : 0, out = key.sends ? bytes : 0;
   const bool keep = scenario_.software.persistent_messages;
   const std::int64_t logits =
-      keep && entry.parts.head != nullptr ? entry.parts.head->kernels->logit_bytes : 0;
+      keep && key.parts.head != nullptr ? key.parts.head->kernels->logit_bytes : 0;
   constexpr auto kActs = MemoryComponent::kActivations, kTemp = MemoryComponent::kTemporaries,
                  kPipe = MemoryComponent::kPipeline;
-  const BlockId forward_begin = pool_.add(events_only(
-      "pipeline.receive", {{kActs, in}, {kPipe, keep ? -in : 0}}));
-  const BlockId forward_end = pool_.add(events_only(
-      "pipeline.sent",
-      {{kActs, -out}, {kPipe, keep ? out : 0}, {kPipe, logits}}));
-  const BlockId backward_begin = pool_.add(events_only(
-      "pipeline.receive_gradient", {{kPipe, keep ? -out : 0}, {kTemp, out}}));
-  const BlockId backward_end = pool_.add(events_only(
-      "pipeline.sent_gradient",
-      {{kTemp, -in}, {kPipe, keep ? 2 * in : 0}, {kPipe, keep ? out : 0}}));
+  const BlockId forward_begin =
+      pool_.add(events_only("pipeline.receive", {{kActs, in}, {kPipe, keep ? -in : 0}}));
+  const BlockId forward_end = pool_.add(
+      events_only("pipeline.sent", {{kActs, -out}, {kPipe, keep ? out : 0}, {kPipe, logits}}));
+  const BlockId backward_begin =
+      pool_.add(events_only("pipeline.receive_gradient", {{kPipe, keep ? -out : 0}, {kTemp, out}}));
+  const BlockId backward_end =
+      pool_.add(events_only("pipeline.sent_gradient",
+                            {{kTemp, -in}, {kPipe, keep ? 2 * in : 0}, {kPipe, keep ? out : 0}}));
   for (std::size_t kind = 0; kind < kActionKinds; ++kind) {
-    ChainId& id = entry.chains.chain[kind];
+    ChainId& id = chains.chain[kind];
     const auto action = static_cast<ActionKind>(kind);
     if (!id.valid() || (!is_forward(action) && !is_backward(action))) continue;
-    Chain chain{{is_forward(action) ? forward_begin : backward_begin, 1}};
-    chain.insert(chain.end(), pool_[id].begin(), pool_[id].end());
+    ChainDraft chain{{is_forward(action) ? forward_begin : backward_begin, 1}};
+    const Chain inner = pool_[id];
+    chain.insert(chain.end(), inner.begin(), inner.end());
     chain.push_back({is_forward(action) ? forward_end : backward_end, 1});
-    id = pool_.add(std::move(chain));
+    id = pool_.add(Chain(chain));
   }
 }
 
-const Lowering::StageEntry& Lowering::stage(const Plan& plan, int index, int layers) {
-  const bool first = index == 0, last = index + 1 == plan.stages();
-  StageParts parts;
-  parts.embedding = first ? costed(BlockKind::kEmbedding, plan) : nullptr;
-  parts.layer = costed(BlockKind::kDecoder, plan);
-  parts.layers = layers;
-  parts.head = last ? costed(BlockKind::kHead, plan) : nullptr;
-  parts.shard = span_of(plan.mesh(), {Axis::kDpShard, Axis::kCp}, scenario_.cluster);
-  parts.pipeline = plan.pp > 1;
-  parts.accumulates = plan.microbatches() > 1;
-  parts.reshard = plan.reshard;
-  parts.fp8 = plan.precision == Precision::kFp8Tensorwise;
-  for (const StageEntry& entry : stages_) {
-    if (entry.parts == parts && entry.receives == !first && entry.sends == !last) return entry;
-  }
-  StageEntry& entry = stages_.emplace_front();
-  entry.parts = parts;
-  entry.receives = !first;
-  entry.sends = !last;
-  entry.chains = sharding_->chains(parts);
-  entry.resident = sharding_->resident(parts);
-  entry.gradients = sharding_->gradients_between_steps(parts);
-  if (parts.pipeline) add_messages(plan, index, entry);
-  return entry;
+const Lowering::Stage& Lowering::stage(const StageKey& key) {
+  return stages_.find_or_make(key, [&] {
+    Stage out{sharding_->chains(key.parts), sharding_->resident(key.parts),
+              sharding_->gradients_between_steps(key.parts)};
+    if (key.parts.pipeline) add_messages(key, out.chains);
+    return out;
+  });
 }
 
-std::int64_t Lowering::message_bytes(const Plan& plan) {
-  return kernels(BlockKind::kDecoder, plan).output_bytes;
+PipelineLayout Lowering::make_layout(const Plan& plan, const LayoutKey& key) {
+  const int stages = plan.stages();
+  const std::vector<int> layers = stages == 1
+                                      ? std::vector<int>{static_cast<int>(scenario_.model.layers)}
+                                      : layers_per_stage(scenario_, plan);
+  PipelineLayout out;
+  out.message_bytes = key.layer->kernels->output_bytes;
+  out.ranks.resize(static_cast<std::size_t>(plan.pp));
+  for (int s = 0; s < stages; ++s) {
+    const bool first = s == 0, last = s + 1 == stages;
+    StageKey part;
+    part.parts = {first ? key.embedding : nullptr,
+                  key.layer,
+                  layers[static_cast<std::size_t>(s)],
+                  last ? key.head : nullptr,
+                  key.shard,
+                  plan.pp > 1,
+                  key.accumulates,
+                  key.reshard,
+                  key.fp8};
+    part.receives = !first;
+    part.sends = !last;
+    const Stage& known = stage(part);
+    out.stages.push_back(known.chains);
+    RankHolds& rank = out.ranks[static_cast<std::size_t>(s % plan.pp)];
+    for (std::size_t c = 0; c < kMemoryComponents; ++c)
+      rank.states[c] += known.resident[c];
+    rank.gradients += known.gradients;
+    rank.message_ends += (first ? 0 : 1) + (last ? 0 : 1);
+    if (last) rank.logits = key.head->kernels->logit_bytes;
+  }
+  for (RankHolds& rank : out.ranks) {
+    rank.states[static_cast<std::size_t>(MemoryComponent::kOther)] +=
+        static_cast<std::int64_t>(scenario_.software.memory.workspace_bytes);
+  }
+  return out;
 }
+
+const PipelineLayout& Lowering::layout(const Plan& plan, const MeshSpans& spans) {
+  LayoutKey key;
+  key.embedding = costed(BlockKind::kEmbedding, plan, spans);
+  key.layer = costed(BlockKind::kDecoder, plan, spans);
+  key.head = costed(BlockKind::kHead, plan, spans);
+  key.shard = spans.shard;
+  key.pp = plan.pp;
+  key.virtual_stages = plan.virtual_stages;
+  key.fp8 = plan.precision == Precision::kFp8Tensorwise;
+  if (plan.pp == 1) {  // with a pipeline parameters stay gathered and gradients unsharded
+    key.accumulates = plan.microbatches() > 1;
+    key.reshard = plan.reshard;
+  }
+  key.layers = plan.stage_layers;
+  return layouts_.find_or_make(key, [&] { return make_layout(plan, key); });
+}
+
+// ---- programs
+// ------------------------------------------------------------------------------------
 
 const FoldedSchedule& Lowering::schedule(const Plan& plan) {
-  const ScheduleRequest request{plan.pp, plan.virtual_stages, plan.microbatches(), 0};
-  const std::pair key{plan.schedule, request};
-  for (const auto& [known, folded] : schedules_) {
-    if (known == key) return folded;
-  }
-  const ScheduleGenerator* generator = find_schedule(plan.schedule);
-  FR_ASSERT(generator != nullptr);
-  schedules_.emplace_front(key, make_schedule(*generator, request));
-  return schedules_.front().second;
-}
-
-void Lowering::split_layers(const Plan& plan) {
-  if (plan.stages() == 1) {
-    layers_.assign(1, static_cast<int>(scenario_.model.layers));
-  } else {
-    layers_ = layers_per_stage(scenario_, plan);
-  }
+  const ScheduleKey key{plan.schedule, {plan.pp, plan.virtual_stages, plan.microbatches(), 0}};
+  return schedules_.find_or_make(key, [&] {
+    const ScheduleGenerator* generator = find_schedule(plan.schedule);
+    FR_ASSERT(generator != nullptr);
+    return make_schedule(*generator, key.request);
+  });
 }
 
 void Lowering::lower(const Plan& plan, Program& out) {
   const FoldedSchedule& folded = schedule(plan);
-  const Mesh mesh = plan.mesh();
+  const MeshSpans& groups = spans(plan);
+  const PipelineLayout& layout = this->layout(plan, groups);
   out.pool = &pool_;
   out.schedule = &folded.schedule;
   out.repeats = folded.repeats;
   out.ranks = plan.pp;
-  out.virtual_stages = plan.virtual_stages;
-  out.rates = costs_.rates();
   out.blocking_sends = scenario_.software.blocking_sends;
-  out.stages.clear();
-  out.resident.assign(static_cast<std::size_t>(plan.pp), Resident{});
-  between_steps_.assign(static_cast<std::size_t>(plan.pp), 0);
-  split_layers(plan);
-  const bool keep = scenario_.software.persistent_messages && plan.pp > 1;
-  const std::int64_t messages = keep ? plan.microbatches() * message_bytes(plan) : 0;
-  for (int s = 0; s < plan.stages(); ++s) {
-    const StageEntry& entry = stage(plan, s, layers_[static_cast<std::size_t>(s)]);
-    out.stages.push_back(entry.chains);
-    const auto rank = static_cast<std::size_t>(s % plan.pp);
-    Resident& resident = out.resident[rank];
-    for (std::size_t c = 0; c < kMemoryComponents; ++c) resident[c] += entry.resident[c];
-    resident[static_cast<std::size_t>(MemoryComponent::kPipeline)] +=
-        messages * ((entry.receives ? 1 : 0) + (entry.sends ? 1 : 0));
-    between_steps_[rank] += entry.gradients;
-    if (keep) {  // outputs and input gradients of the step that has ended, and its merged logits
-      between_steps_[rank] += messages * ((entry.receives ? 1 : 0) + (entry.sends ? 1 : 0));
-      const std::int64_t logits =
-          entry.parts.head != nullptr ? entry.parts.head->kernels->logit_bytes : 0;
-      between_steps_[rank] += plan.microbatches() * logits;
-      resident[static_cast<std::size_t>(MemoryComponent::kPipeline)] +=
-          plan.microbatches() * logits;
-    }
-  }
-  for (std::size_t rank = 0; rank < out.resident.size(); ++rank) {
-    out.resident[rank][static_cast<std::size_t>(MemoryComponent::kOther)] +=
-        static_cast<std::int64_t>(scenario_.software.memory.workspace_bytes);
-    for (const std::int64_t bytes : out.resident[rank]) between_steps_[rank] += bytes;
-  }
+  out.stages = layout.stages;
   out.message_seconds =
-      plan.pp == 1 ? 0
-                   : costs_.send(static_cast<double>(message_bytes(plan)),
-                                 neighbour_tier(mesh, Axis::kPp, scenario_.cluster));
-  const Span world = span_of(
-      mesh, {Axis::kPp, Axis::kDpReplicate, Axis::kDpShard, Axis::kCp, Axis::kTp},
-      scenario_.cluster);
-  out.sync_seconds = scenario_.software.clip_grad_norm
-                         ? costs_.collective(CollectiveKind::kAllReduce, 4, world)
-                         : 0;
+      plan.pp == 1 ? 0 : costs_.send(static_cast<double>(layout.message_bytes), groups.pipeline);
+  out.sync_seconds = groups.sync_seconds;
+  // A stack may keep outputs, input gradients and logits of a whole step until the next one ends.
+  const bool keep = scenario_.software.persistent_messages && plan.pp > 1;
+  const std::int64_t kept = keep ? plan.microbatches() : 0;
+  out.resident.resize(layout.ranks.size());
+  between_steps_.resize(layout.ranks.size());
+  for (std::size_t r = 0; r < layout.ranks.size(); ++r) {
+    const RankHolds& rank = layout.ranks[r];
+    const std::int64_t messages = kept * (rank.message_ends * layout.message_bytes + rank.logits);
+    out.resident[r] = rank.states;
+    out.resident[r][static_cast<std::size_t>(MemoryComponent::kPipeline)] += messages;
+    // As a step ends its own messages lie beside those of the step before.
+    between_steps_[r] = rank.gradients + total(out.resident[r]) + messages;
+  }
 }
 
 }  // namespace forerun

@@ -1,17 +1,15 @@
 #pragma once
 
-// From a plan to a program, memoised in three layers: the kernels of a block (shape), their durations
-// on this hardware (cost), the chains of a stage (stage). Each layer is keyed by small integers, so
-// that a sweep whose shape changes slowest lowers each shape once; the sharding strategy adds to the
-// stage layer. All blocks lie in one pool.
+// From a plan to a program, memoised in three layers: the kernels of a block (shape), their
+// durations on this hardware (cost), the chains of a stage (stage). Each layer is keyed by small
+// integers, so that a sweep whose shape changes slowest lowers each shape once; the sharding
+// strategy adds to the stage layer. All blocks lie in one pool.
 
 #include <array>
-#include <list>
 #include <memory>
-#include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "base/memo.hpp"
 #include "model/block_kernels.hpp"
 #include "model/cost/costs.hpp"
 #include "model/costing.hpp"
@@ -30,14 +28,63 @@ struct ShapeKey {
        async_tp = false;
   Recompute recompute = Recompute::kNone;
   bool operator==(const ShapeKey&) const = default;
+  [[nodiscard]] std::size_t hash() const {
+    return hash_of(kind, batch, sequence, tp, cp, sequence_parallel, parallel_loss, fp8, compiled,
+                   async_tp, recompute);
+  }
 };
 
+/// What decides how long those kernels take.
 struct CostKey {
-  std::size_t shape = 0;
+  ShapeKey shape;
   Span tp, cp;
   AttentionKernel attention = AttentionKernel::kFlash2;
   bool fp8_step = false;
   bool operator==(const CostKey&) const = default;
+  [[nodiscard]] std::size_t hash() const {
+    return hash_of(shape.hash(), tp.tier, cp.tier, attention, fp8_step);
+  }
+};
+
+/// What each group of a mesh crosses.
+struct MeshSpans {
+  Span tp, cp, shard;
+  Tier pipeline = Tier::kGpu;
+  double sync_seconds = 0;  ///< a reduction of one number over all ranks
+};
+
+struct MeshKey {
+  Mesh mesh;
+  bool operator==(const MeshKey&) const = default;
+  [[nodiscard]] std::size_t hash() const;
+};
+
+/// What decides the stages of a pipeline.
+struct LayoutKey {
+  const CostedBlock* embedding = nullptr;
+  const CostedBlock* layer = nullptr;
+  const CostedBlock* head = nullptr;
+  Span shard;
+  int pp = 1, virtual_stages = 1;
+  bool accumulates = false, fp8 = false;
+  Reshard reshard = Reshard::kDefault;
+  StageLayers layers;  ///< the run's own split
+  bool operator==(const LayoutKey&) const = default;
+  [[nodiscard]] std::size_t hash() const;
+};
+
+/// What a pipeline rank holds from step to step.
+struct RankHolds {
+  Resident states{};           ///< parameters, moments, workspaces
+  std::int64_t gradients = 0;  ///< live between steps, freed as a step begins
+  int message_ends = 0;        ///< stage boundaries at which it receives or sends
+  std::int64_t logits = 0;     ///< of one microbatch, where the stack keeps them
+};
+
+struct PipelineLayout {
+  std::vector<StageChains> stages;
+  std::vector<RankHolds> ranks;
+  std::int64_t message_bytes = 0;
 };
 
 class Lowering {
@@ -52,42 +99,51 @@ class Lowering {
   [[nodiscard]] const Costs& costs() const { return costs_; }
   /// The kernels of a block under a plan, for reports.
   const BlockKernels& kernels(BlockKind kind, const Plan& plan);
-  [[nodiscard]] std::size_t shapes() const { return shapes_.size(); }
+  [[nodiscard]] std::size_t shapes() const;
 
-  /// The bytes of one microbatch's activations between stages.
-  std::int64_t message_bytes(const Plan& plan);
   /// Bytes that a pipeline rank holds between steps: states, gradients, persistent messages.
   [[nodiscard]] const std::vector<std::int64_t>& between_steps() const { return between_steps_; }
 
  private:
-  struct StageEntry {
+  struct StageKey {
     StageParts parts;
+    bool receives = false, sends = false;
+    bool operator==(const StageKey&) const = default;
+    [[nodiscard]] std::size_t hash() const;
+  };
+  struct Stage {
     StageChains chains;
     Resident resident{};
     std::int64_t gradients = 0;
-    const CostedBlock* message_of = nullptr;
-    bool sends = false, receives = false;
+  };
+  struct ScheduleKey {
+    ScheduleKind kind;
+    ScheduleRequest request;
+    bool operator==(const ScheduleKey&) const = default;
+    [[nodiscard]] std::size_t hash() const {
+      return hash_of(kind, request.ranks, request.virtual_stages, request.microbatches);
+    }
   };
 
-  std::size_t shape(const ShapeKey& key);
-  const CostedBlock* costed(BlockKind kind, const Plan& plan);
-  const StageEntry& stage(const Plan& plan, int index, int layers);
-  void add_messages(const Plan& plan, int stage, StageEntry& entry);
+  const BlockKernels& shape(const ShapeKey& key);
+  const CostedBlock* costed(BlockKind kind, const Plan& plan, const MeshSpans& spans);
+  const MeshSpans& spans(const Plan& plan);
+  const PipelineLayout& layout(const Plan& plan, const MeshSpans& spans);
+  PipelineLayout make_layout(const Plan& plan, const LayoutKey& key);
+  const Stage& stage(const StageKey& key);
+  void add_messages(const StageKey& key, StageChains& chains);
   const FoldedSchedule& schedule(const Plan& plan);
-  void split_layers(const Plan& plan);
 
   const Scenario& scenario_;
-  const Profile& profile_;
   Costs costs_;
   ProgramPool pool_;
   std::unique_ptr<ShardingStrategy> sharding_;
-  std::vector<ShapeKey> shape_keys_;
-  std::vector<std::unique_ptr<BlockKernels>> shapes_;
-  std::vector<CostKey> cost_keys_;
-  std::vector<std::unique_ptr<CostedBlock>> costed_;
-  std::list<StageEntry> stages_;
-  std::list<std::pair<std::pair<ScheduleKind, ScheduleRequest>, FoldedSchedule>> schedules_;
-  std::vector<int> layers_;
+  std::array<Memo<ShapeKey, BlockKernels>, kBlockKinds> shapes_;
+  std::array<Memo<CostKey, CostedBlock>, kBlockKinds> costed_;
+  Memo<MeshKey, MeshSpans> spans_;
+  Memo<StageKey, Stage> stages_;
+  Memo<LayoutKey, PipelineLayout> layouts_;
+  Memo<ScheduleKey, FoldedSchedule> schedules_;
   std::vector<std::int64_t> between_steps_;
 };
 

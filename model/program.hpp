@@ -15,15 +15,17 @@
 // of: the end of its predecessor on its stream, the time the host has issued it, the end of the
 // operations and events it waits for. While an operation of the compute stream runs beside
 // collectives that stand before it in program order, its rate is the product of the rate table's
-// entries (kernel family x collective); collectives hold their SMs and are not slowed. Program order
-// lists a collective before every kernel that it may run beside.
+// entries (kernel family x collective); collectives hold their SMs and are not slowed. Program
+// order lists a collective before every kernel that it may run beside.
 //
 // Memory is a fold in program order: the allocator acts when the host issues.
 
 #include <array>
 #include <boost/container/static_vector.hpp>
 #include <cstdint>
-#include <memory>
+#include <deque>
+#include <memory_resource>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -46,14 +48,18 @@ enum class Event : std::uint8_t { kGathered, kGatheredNext, kReduced };
 inline constexpr int kEvents = 3;
 /// What an engine carries from block to block: a time for each stream and each event.
 inline constexpr int kSlots = kStreams + kEvents;
-constexpr int slot_of(Stream stream) { return static_cast<int>(stream); }
-constexpr int slot_of(Event event) { return kStreams + static_cast<int>(event); }
+constexpr int slot_of(Stream stream) {
+  return static_cast<int>(stream);
+}
+constexpr int slot_of(Event event) {
+  return kStreams + static_cast<int>(event);
+}
 inline constexpr std::int8_t kNoSlot = -1;
 
 struct Operation {
   std::string_view name;
-  double seconds = 0;      ///< alone on the GPU
-  double issued_at = 0;    ///< seconds after the host entered the block
+  double seconds = 0;    ///< alone on the GPU
+  double issued_at = 0;  ///< seconds after the host entered the block
   /// Slot of the stream it runs on; kNoSlot: a marker on no stream.
   std::int8_t stream = kNoSlot;
   std::int8_t records = kNoSlot;  ///< slot of the event it records when it ends
@@ -112,24 +118,35 @@ struct MemoryFold {
   }
   friend MemoryFold operator+(MemoryFold a, const MemoryFold& b) {
     a.all = a.all + b.all;
-    for (std::size_t i = 0; i < kMemoryPools; ++i) a.pool[i] = a.pool[i] + b.pool[i];
+    for (std::size_t i = 0; i < kMemoryPools; ++i)
+      a.pool[i] = a.pool[i] + b.pool[i];
     return a;
   }
   [[nodiscard]] MemoryFold repeated(std::int64_t times) const {
     MemoryFold out;
     out.all = all.repeated(times);
-    for (std::size_t i = 0; i < kMemoryPools; ++i) out.pool[i] = pool[i].repeated(times);
+    for (std::size_t i = 0; i < kMemoryPools; ++i)
+      out.pool[i] = pool[i].repeated(times);
     return out;
   }
   bool operator==(const MemoryFold&) const = default;
 };
 
-struct Block {
+/// A block as it is put together.
+struct BlockDraft {
   std::string_view name;
   std::vector<Operation> operations;
   double host_seconds = 0;  ///< host time of the whole block
   std::vector<MemoryEvent> events;
-  MemoryFold memory;        ///< of the events
+};
+
+/// A block of a program; its parts lie in the pool.
+struct Block {
+  std::string_view name;
+  std::span<const Operation> operations;
+  double host_seconds = 0;
+  std::span<const MemoryEvent> events;
+  MemoryFold memory;  ///< of the events
 };
 
 using BlockId = Id<Block>;
@@ -139,7 +156,8 @@ struct ChainLink {
   BlockId block;
   std::int64_t count = 1;
 };
-using Chain = std::vector<ChainLink>;
+using Chain = std::span<const ChainLink>;
+using ChainDraft = std::vector<ChainLink>;
 
 /// rates[family][collective]: the rate of a kernel while one such collective runs; 1 = unhindered.
 struct RateTable {
@@ -147,7 +165,8 @@ struct RateTable {
   std::array<std::array<double, kCollectives>, kKernelFamilies> rates;
 
   RateTable() {
-    for (auto& row : rates) row.fill(1.0);
+    for (auto& row : rates)
+      row.fill(1.0);
   }
   [[nodiscard]] double rate(KernelFamily family, CollectiveKind collective) const {
     return rates[static_cast<std::size_t>(family)][static_cast<std::size_t>(collective)];
@@ -163,38 +182,42 @@ struct StageChains {
 /// Bytes that a rank holds when a step begins, by component; all in the compute stream's pool.
 using Resident = std::array<std::int64_t, kMemoryComponents>;
 
-/// Storage of blocks and chains, shared by the programs of one lowering.
+/// Storage of blocks and chains, shared by the programs of one lowering. Nothing in it moves or
+/// goes.
 class ProgramPool {
  public:
-  BlockId add(Block block);
+  BlockId add(const BlockDraft& draft);
   ChainId add(Chain chain);
   [[nodiscard]] const Block& operator[](BlockId id) const {
     return blocks_[static_cast<std::size_t>(id.index())];
   }
-  [[nodiscard]] const Chain& operator[](ChainId id) const {
+  [[nodiscard]] Chain operator[](ChainId id) const {
     return chains_[static_cast<std::size_t>(id.index())];
   }
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
 
  private:
-  std::vector<Block> blocks_;
+  template <class T>
+  std::span<const T> keep(std::span<const T> values);
+
+  std::pmr::monotonic_buffer_resource storage_{std::size_t{1} << 16};
+  std::deque<Block> blocks_;
   std::vector<Chain> chains_;
 };
 
 struct Program {
   const ProgramPool* pool = nullptr;
   const PipelineSchedule* schedule = nullptr;
-  std::int64_t repeats = 0;  ///< of the schedule's cycle
-  int ranks = 1;             ///< pipeline positions
-  int virtual_stages = 1;  ///< stages of a rank; stage s lies on rank s % ranks
-  std::vector<StageChains> stages;      ///< ranks x virtual_stages
-  std::vector<Resident> resident;       ///< what a rank holds when the step begins, by rank
-  double message_seconds = 0;  ///< send of one microbatch's activations or gradients
-  bool blocking_sends = false; ///< the sender's compute stream waits for its send
-  double sync_seconds = 0;     ///< the reduction over all ranks between norm and optimizer
+  std::int64_t repeats = 0;         ///< of the schedule's cycle
+  int ranks = 1;                    ///< pipeline positions
+  std::vector<StageChains> stages;  ///< all virtual stages
+  std::vector<Resident> resident;   ///< what a rank holds when the step begins, by rank
+  double message_seconds = 0;       ///< send of one microbatch's activations or gradients
+  bool blocking_sends = false;      ///< the sender's compute stream waits for its send
+  double sync_seconds = 0;          ///< the reduction over all ranks between norm and optimizer
   RateTable rates;
 
-  [[nodiscard]] int stage_of(int rank, int chunk) const { return chunk * ranks + rank; }
+  [[nodiscard]] int stage_of(int rank, int chunk) const { return schedule->stage_of(rank, chunk); }
   [[nodiscard]] std::int64_t microbatches() const {
     return schedule->base_microbatches + repeats * schedule->stride;
   }

@@ -26,17 +26,17 @@ struct Instance {
   bool started = false;
   bool ended = false;
   std::vector<InstanceId> dependents;
-  int probe_of_stage = -1;    // its end is the stage's
-  int message_to = -1;        // mailbox that its end fills
-  bool barrier = false;       // its end arrives at the barrier
+  int probe_of_stage = -1;  // its end is the stage's
+  int message_to = -1;      // mailbox that its end fills
+  bool barrier = false;     // its end arrives at the barrier
 };
 
 /// The kernel that a rank's compute stream is running, with the work it has left.
 struct RunningKernel {
   InstanceId id = kNobody;
-  double left = 0;    // seconds of work at full rate
+  double left = 0;  // seconds of work at full rate
   double rate = 1;
-  double since = 0;   // when `left` was right
+  double since = 0;  // when `left` was right
   std::uint32_t revision = 0;
 };
 
@@ -151,7 +151,8 @@ class Simulation {
 
   void issue(std::int32_t r, const Block& block) {
     RankSim& rk = rank(r);
-    for (const MemoryEvent& event : block.events) allocate(rk, event);
+    for (const MemoryEvent& event : block.events)
+      allocate(rk, event);
     const auto first = static_cast<InstanceId>(instances_.size());
     for (const Operation& op : block.operations) {
       Instance made;
@@ -161,8 +162,10 @@ class Simulation {
       made.seconds = op.seconds;
       made.pending = 1;  // until it is issued
       const InstanceId id = add(std::move(made));
-      for (const std::int16_t a : op.after) depend(id, first + a);
-      for (const std::int8_t w : op.waits) depend(id, rk.last[at(w)]);
+      for (const std::int16_t a : op.after)
+        depend(id, first + a);
+      for (const std::int8_t w : op.waits)
+        depend(id, rk.last[at(w)]);
       enqueue(id);
       if (op.records != kNoSlot) rk.last[at(op.records)] = id;
       queue_.push({rk.host + op.issued_at, EventPriority::kIssue, 0, r, id, 0});
@@ -235,7 +238,8 @@ class Simulation {
     made.pending = 1;
     made.probe_of_stage = stage;
     const InstanceId id = add(std::move(made));
-    for (int s = slot_of(Stream::kHost) + 1; s < kStreams; ++s) depend(id, rank(r).last[at(s)]);
+    for (int s = slot_of(Stream::kHost) + 1; s < kStreams; ++s)
+      depend(id, rank(r).last[at(s)]);
     satisfied(id);
   }
 
@@ -259,12 +263,14 @@ class Simulation {
 
   void arrive_at_barrier() {
     if (++arrived_ == program_.ranks) {
-      queue_.push({queue_.now() + program_.sync_seconds, EventPriority::kMessage, 0, 0, kNobody, 0});
+      queue_.push(
+          {queue_.now() + program_.sync_seconds, EventPriority::kMessage, 0, 0, kNobody, 0});
     }
   }
 
   void release_barrier() {
-    for (RankSim& rk : ranks_) satisfied(rk.barrier_gate);
+    for (RankSim& rk : ranks_)
+      satisfied(rk.barrier_gate);
   }
 
   // ---- running -------------------------------------------------------------------------------
@@ -356,7 +362,8 @@ class Simulation {
     const int message_to = made.message_to;
     const bool barrier = made.barrier;
     const std::vector<InstanceId> dependents = std::move(made.dependents);
-    for (const InstanceId d : dependents) satisfied(d);
+    for (const InstanceId d : dependents)
+      satisfied(d);
     if (message_to >= 0) deliver(message_to);
     if (barrier) arrive_at_barrier();
   }
@@ -378,8 +385,8 @@ class Simulation {
   void note_host(std::int32_t r, const Block& block) {
     if (trace_ == nullptr) return;
     const double begin = rank(r).host;
-    trace_->spans.push_back({r, slot_of(Stream::kHost), block.name, "host", begin,
-                             begin + block.host_seconds});
+    trace_->spans.push_back(
+        {r, slot_of(Stream::kHost), block.name, "host", begin, begin + block.host_seconds});
   }
 
   SimResult finish() {
@@ -394,7 +401,8 @@ class Simulation {
       }
       result_.memory.push_back(memory);
     }
-    for (const Instance& made : instances_) FR_ASSERT(made.ended);
+    for (const Instance& made : instances_)
+      FR_ASSERT(made.ended);
     result_.events = queue_.count();
     result_.fingerprint = queue_.fingerprint();
     return std::move(result_);
@@ -416,7 +424,7 @@ class Simulation {
 SimResult simulate(const Program& program, Trace* trace) {
   if (trace != nullptr) {
     trace->ranks = program.ranks;
-    trace->virtual_stages = program.virtual_stages;
+    trace->virtual_stages = program.schedule->virtual_stages;
   }
   return Simulation(program, trace).run();
 }

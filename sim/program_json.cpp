@@ -26,7 +26,8 @@ Json operation_json(const Operation& op) {
   if (op.collective != CollectiveKind::kNone) out["collective"] = to_text(op.collective);
   if (op.slows) out["slows_kernels"] = true;
   if (!op.after.empty()) out["after"] = std::vector<int>(op.after.begin(), op.after.end());
-  for (const std::int8_t slot : op.waits) out["waits"].push_back(slot_name(slot));
+  for (const std::int8_t slot : op.waits)
+    out["waits"].push_back(slot_name(slot));
   if (op.records >= 0) out["records"] = slot_name(op.records);
   return out;
 }
@@ -38,7 +39,8 @@ Json block_json(const Block& block) {
   out["memory_net"] = block.memory.all.net;
   out["memory_peak"] = block.memory.all.peak;
   out["operations"] = Json::array();
-  for (const Operation& op : block.operations) out["operations"].push_back(operation_json(op));
+  for (const Operation& op : block.operations)
+    out["operations"].push_back(operation_json(op));
   return out;
 }
 
@@ -82,9 +84,9 @@ std::string program_json(const Program& program) {
   out["schedule"]["cycle_repeats"] = program.repeats;
   out["schedule"]["cycle_stride"] = program.schedule->stride;
   for (const RankSchedule& rank : program.schedule->ranks) {
-    out["schedule"]["ranks"].push_back({{"prefix", actions_json(rank.prefix)},
-                                        {"cycle", actions_json(rank.cycle)},
-                                        {"suffix", actions_json(rank.suffix)}});
+    out["schedule"]["ranks"].push_back({{"prefix", actions_json(rank.prefix.actions)},
+                                        {"cycle", actions_json(rank.cycle.actions)},
+                                        {"suffix", actions_json(rank.suffix.actions)}});
   }
   return out.dump(1);
 }

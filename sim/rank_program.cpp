@@ -3,9 +3,7 @@
 namespace forerun {
 
 RankProgram::RankProgram(const Program& program, int rank)
-    : program_(program),
-      rank_(rank),
-      actions_(program.schedule->actions(rank, program.repeats)) {}
+    : program_(program), rank_(rank), actions_(program.schedule->actions(rank, program.repeats)) {}
 
 RankProgram::Step RankProgram::next() {
   if (!inside_) {
@@ -14,14 +12,14 @@ RankProgram::Step RankProgram::next() {
     stage_ = program_.stage_of(rank_, action_.chunk);
     const ChainId id = program_.stages[static_cast<std::size_t>(stage_)]
                            .chain[static_cast<std::size_t>(action_.kind)];
-    chain_ = id.valid() ? &(*program_.pool)[id] : nullptr;
+    chain_ = id.valid() ? (*program_.pool)[id] : Chain();
     link_ = 0;
     turn_ = 0;
     inside_ = true;
     return Step::kActionBegins;
   }
-  while (chain_ != nullptr && link_ < chain_->size()) {
-    const ChainLink& link = (*chain_)[link_];
+  while (link_ < chain_.size()) {
+    const ChainLink& link = chain_[link_];
     if (turn_ < link.count) {
       ++turn_;
       block_ = &(*program_.pool)[link.block];

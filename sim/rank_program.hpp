@@ -28,7 +28,7 @@ class RankProgram {
   std::int64_t index_ = 0;
   Action action_;
   int stage_ = 0;
-  const Chain* chain_ = nullptr;
+  Chain chain_;
   std::size_t link_ = 0;
   std::int64_t turn_ = 0;
   const Block* block_ = nullptr;

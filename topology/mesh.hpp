@@ -57,6 +57,7 @@ class Mesh {
   /// The group of rank 0 over these axes together (FSDP shards over dp_shard and cp).
   [[nodiscard]] RankGroup group(std::initializer_list<Axis> axes) const;
   [[nodiscard]] const MeshOrder& order() const { return order_; }
+  bool operator==(const Mesh&) const = default;
 
  private:
   std::array<std::int64_t, kAxes> degree_{};

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/engine/chain_run.hpp"
+#include "model/engine/rank_state.hpp"
 #include "model/program.hpp"
 
 namespace forerun {
@@ -30,8 +30,8 @@ class AnalyticEngine {
   void explain(const Program& program, Timeline& out);
 
  private:
-  class Pipeline;
-  std::unique_ptr<Pipeline> pipeline_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace forerun

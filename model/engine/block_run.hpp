@@ -2,11 +2,26 @@
 
 // One block run on a rank's state: each operation placed in program order.
 
+#include <cstdint>
 #include <vector>
 
 #include "model/engine/rank_state.hpp"
 
 namespace forerun {
+
+using SlotMask = std::uint32_t;
+static_assert(kSlots <= 32);
+constexpr SlotMask bit(int slot) {
+  return SlotMask{1} << slot;
+}
+
+/// How a run depended on the times that slots had when it began: by how much each lost every
+/// maximum that it took part in (0: it decided one), as long as nothing had replaced it.
+struct Margins {
+  std::array<double, kSlots> margin{};
+  SlotMask outside = 0;  ///< slots that still have the time from before
+  void clear();
+};
 
 /// Runs blocks one after the other; owns the scratch space so that nothing is allocated per block.
 class BlockRunner {
@@ -14,6 +29,8 @@ class BlockRunner {
   explicit BlockRunner(const RateTable& rates) : rates_(&rates) {}
 
   void run(const Block& block, RankState& state);
+  /// The same, noting what it depended on.
+  void run(const Block& block, RankState& state, Margins& margins);
   /// The same, following where the time goes.
   void run(const Block& block, RankState& state, SlotBreakdowns& spent);
 
@@ -22,8 +39,8 @@ class BlockRunner {
                               const RateTable& rates, const RankState& state);
 
  private:
-  template <bool kFollow>
-  void run_block(const Block& block, RankState& state, SlotBreakdowns* spent);
+  template <class Observer>
+  void run_block(const Block& block, RankState& state, Observer observer);
 
   const RateTable* rates_;
   std::vector<double> ends_;

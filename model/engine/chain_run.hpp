@@ -2,33 +2,35 @@
 
 // A chain of blocks run on a rank's state; repeated blocks are folded.
 
-#include <optional>
 #include <vector>
 
 #include "model/engine/block_run.hpp"
-#include "model/engine/linear_map.hpp"
 #include "model/engine/period.hpp"
 
 namespace forerun {
 
 class ChainRunner {
  public:
-  ChainRunner(const ProgramPool& pool, const RateTable& rates)
-      : pool_(&pool), blocks_(rates) {}
+  ChainRunner(const ProgramPool& pool, const RateTable& rates) : pool_(&pool), blocks_(rates) {}
+
+  void run(Chain chain, RankState& state);
+  /// The same, noting what it depended on.
+  void run(Chain chain, RankState& state, Margins& margins);
+  /// The same, following where the time goes.
+  void run(Chain chain, RankState& state, SlotBreakdowns& spent);
 
   /// Turns of repeated blocks that were run one by one, over the life of the runner.
   [[nodiscard]] std::int64_t turns() const { return turns_; }
 
-  void run(const Chain& chain, RankState& state) { run_chain(chain, state, nullptr); }
-  void run(const Chain& chain, RankState& state, SlotBreakdowns& spent) {
-    run_chain(chain, state, &spent);
-  }
-
  private:
-  void run_chain(const Chain& chain, RankState& state, SlotBreakdowns* spent);
-  void run_repeated(const Block& block, std::int64_t count, RankState& state,
-                    SlotBreakdowns* spent);
-  void turn(const Block& block, RankState& state, SlotBreakdowns* spent);
+  template <class Observer>
+  void run_chain(Chain chain, RankState& state, Observer& observer);
+  template <class Observer>
+  void run_repeated(const Block& block, std::int64_t count, RankState& state, Observer& observer);
+
+  struct Blind;
+  struct Measure;
+  struct Follow;
 
   const ProgramPool* pool_;
   BlockRunner blocks_;
@@ -39,9 +41,6 @@ class ChainRunner {
 };
 
 /// True where no kernel of the chain can be slowed by one of its own collectives.
-bool is_linear(const Chain& chain, const ProgramPool& pool, const RateTable& rates);
-
-/// The map of a linear chain.
-LinearMap linear_map(const Chain& chain, const ProgramPool& pool);
+bool is_linear(Chain chain, const ProgramPool& pool, const RateTable& rates);
 
 }  // namespace forerun

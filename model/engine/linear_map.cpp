@@ -14,7 +14,8 @@ constexpr auto kN = static_cast<std::size_t>(kSlots);
 using Row = std::array<double, kN>;
 
 void raise(Row& row, const Row& by, double weight) {
-  for (std::size_t j = 0; j < kN; ++j) row[j] = std::max(row[j], by[j] + weight);
+  for (std::size_t j = 0; j < kN; ++j)
+    row[j] = std::max(row[j], by[j] + weight);
 }
 
 }  // namespace
@@ -42,53 +43,79 @@ LinearMap LinearMap::of(const Block& block) {
     const bool marker = op.stream == kNoSlot;
     raise(end, host_before, op.issued_at);
     if (!marker) raise(end, slots[static_cast<std::size_t>(op.stream)], 0);
-    for (const std::int16_t a : op.after) raise(end, ends[static_cast<std::size_t>(a)], 0);
-    for (const std::int8_t w : op.waits) raise(end, slots[static_cast<std::size_t>(w)], 0);
-    for (double& weight : end) weight += op.seconds;
+    for (const std::int16_t a : op.after)
+      raise(end, ends[static_cast<std::size_t>(a)], 0);
+    for (const std::int8_t w : op.waits)
+      raise(end, slots[static_cast<std::size_t>(w)], 0);
+    for (double& weight : end)
+      weight += op.seconds;
     if (!marker) slots[static_cast<std::size_t>(op.stream)] = end;
     if (op.records != kNoSlot) slots[static_cast<std::size_t>(op.records)] = end;
   }
-  for (double& weight : slots[host]) weight += block.host_seconds;
+  for (double& weight : slots[host])
+    weight += block.host_seconds;
   LinearMap map;
+  map.change(host);
+  for (const Operation& op : block.operations) {
+    if (op.stream != kNoSlot) map.change(static_cast<std::size_t>(op.stream));
+    if (op.records != kNoSlot) map.change(static_cast<std::size_t>(op.records));
+    for (const std::int8_t w : op.waits)
+      map.change(static_cast<std::size_t>(w));
+  }
   for (std::size_t j = 0; j < kN; ++j) {
-    for (std::size_t i = 0; i < kN; ++i) map.columns_[j][i] = slots[i][j];
+    for (std::size_t i = 0; i < kN; ++i)
+      map.columns_[j][i] = slots[i][j];
   }
   return map;
 }
 
-LinearMap::Times LinearMap::operator()(const Times& before) const {
-  alignas(32) Column after;
-  after.fill(kNever);
-  for (std::size_t j = 0; j < kN; ++j) {
-    const double x = before[j];
-    const Column& column = columns_[j];
-    for (std::size_t i = 0; i < kPadded; ++i) after[i] = std::max(after[i], column[i] + x);
+void LinearMap::change(std::size_t slot) {
+  const auto end = changing_.begin() + changes_;
+  if (std::find(changing_.begin(), end, slot) == end) {
+    changing_[changes_++] = static_cast<std::uint8_t>(slot);
   }
-  Times out;
-  std::copy_n(after.begin(), kN, out.begin());
-  return out;
+}
+
+LinearMap::Times LinearMap::operator()(const Times& before) const {
+  Times after = before;
+  for (std::size_t i = 0; i < changes_; ++i) {
+    const std::size_t to = changing_[i];
+    double latest = kNever;
+    for (std::size_t k = 0; k < changes_; ++k) {
+      const std::size_t from = changing_[k];
+      latest = std::max(latest, columns_[from][to] + before[from]);
+    }
+    after[to] = latest;
+  }
+  return after;
 }
 
 LinearMap LinearMap::then(const LinearMap& next) const {
-  LinearMap out;
+  LinearMap out = *this;
   for (std::size_t j = 0; j < kN; ++j) {
     Column& column = out.columns_[j];
-    column.fill(kNever);
-    for (std::size_t k = 0; k < kN; ++k) {
+    for (std::size_t n = 0; n < next.changes_; ++n)
+      column[next.changing_[n]] = kNever;
+    for (std::size_t n = 0; n < next.changes_; ++n) {
+      const std::size_t k = next.changing_[n];
       const double x = columns_[j][k];
+      if (x == kNever) continue;
       for (std::size_t i = 0; i < kPadded; ++i) {
         column[i] = std::max(column[i], next.columns_[k][i] + x);
       }
     }
   }
+  for (std::size_t n = 0; n < next.changes_; ++n)
+    out.change(next.changing_[n]);
   return out;
 }
 
 LinearMap LinearMap::repeated(std::int64_t times) const {
   LinearMap result, power = *this;
-  for (; times > 0; times >>= 1) {
+  while (times > 0) {
     if ((times & 1) != 0) result = result.then(power);
-    power = power.then(power);
+    times >>= 1;
+    if (times > 0) power = power.then(power);
   }
   return result;
 }

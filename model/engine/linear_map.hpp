@@ -4,6 +4,7 @@
 // slot's time after the chain is the maximum over slots of its time before plus a constant.
 
 #include <array>
+#include <cstdint>
 
 #include "model/program.hpp"
 
@@ -32,7 +33,13 @@ class LinearMap {
   // Padded so that a column is a whole number of vector registers.
   static constexpr std::size_t kPadded = 12;
   using Column = std::array<double, kPadded>;
-  alignas(32) std::array<Column, kSlots> columns_;  // columns_[from][to]
+
+  void change(std::size_t slot);
+
+  std::array<Column, kSlots> columns_;  // columns_[from][to]
+  // Slots that may not be simply handed on: in most maps two to five.
+  std::array<std::uint8_t, kSlots> changing_{};
+  std::uint8_t changes_ = 0;
 };
 
 }  // namespace forerun

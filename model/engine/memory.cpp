@@ -10,33 +10,28 @@ std::int64_t total(const Resident& resident) {
   return std::accumulate(resident.begin(), resident.end(), std::int64_t{0});
 }
 
-const MemoryFold& MemoryEngine::chain_fold(ChainId id) {
+const MemoryFold& MemoryEngine::make_fold(ChainId id) {
   const auto at = static_cast<std::size_t>(id.index());
-  if (at >= chains_.size()) {
-    chains_.resize(at + 1);
-    known_.resize(at + 1, false);
+  if (at >= by_chain_.size()) by_chain_.resize(2 * at + 1);
+  MemoryFold sum;
+  for (const ChainLink& link : pool_[id]) {
+    const MemoryFold& block = pool_[link.block].memory;
+    sum = sum + (link.count == 1 ? block : block.repeated(link.count));
   }
-  if (!known_[at]) {
-    MemoryFold sum;
-    for (const ChainLink& link : pool_[id]) {
-      const MemoryFold& block = pool_[link.block].memory;
-      sum = sum + (link.count == 1 ? block : block.repeated(link.count));
-    }
-    chains_[at] = sum;
-    known_[at] = true;
-  }
-  return chains_[at];
+  by_chain_[at] = &folds_.emplace_back(sum);
+  return folds_.back();
 }
 
 MemoryFold MemoryEngine::fold(const Program& program, int rank) {
   const RankSchedule& schedule = program.schedule->ranks[static_cast<std::size_t>(rank)];
-  const auto sum = [&](const std::vector<Action>& actions) {
+  const auto sum = [&](const ActionList& list) {
     MemoryFold fold;
-    for (const Action& action : actions) {
-      const int stage = program.stage_of(rank, action.chunk);
-      const ChainId id = program.stages[static_cast<std::size_t>(stage)]
-                             .chain[static_cast<std::size_t>(action.kind)];
-      if (id.valid()) fold = fold + chain_fold(id);
+    for (const ActionRun& run : list.runs) {
+      const int stage = program.stage_of(rank, run.chunk);
+      const ChainId id =
+          program.stages[static_cast<std::size_t>(stage)].chain[static_cast<std::size_t>(run.kind)];
+      if (!id.valid()) continue;
+      fold = fold + (run.count == 1 ? chain_fold(id) : chain_fold(id).repeated(run.count));
     }
     return fold;
   };
@@ -78,9 +73,9 @@ class PeakWalk {
       const Block& block = (*program_.pool)[link.block];
       for (std::int64_t turn = 0; turn < link.count && !found_; ++turn) {
         apply(block, [&] {
-          where_ = fmt::format("stage {}, {} of microbatch {}, {} {} of {}", stage,
-                               to_text(action.kind), action.microbatch, block.name, turn + 1,
-                               link.count);
+          where_ =
+              fmt::format("stage {}, {} of microbatch {}, {} {} of {}", stage, to_text(action.kind),
+                          action.microbatch, block.name, turn + 1, link.count);
         });
       }
     }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,15 @@ class MemoryEngine {
   Peak peak(const Program& program, int rank);
 
  private:
-  const MemoryFold& chain_fold(ChainId id);
+  const MemoryFold& chain_fold(ChainId id) {
+    const auto at = static_cast<std::size_t>(id.index());
+    return at < by_chain_.size() && by_chain_[at] != nullptr ? *by_chain_[at] : make_fold(id);
+  }
+  const MemoryFold& make_fold(ChainId id);
 
   const ProgramPool& pool_;
-  std::vector<MemoryFold> chains_;
-  std::vector<bool> known_;
+  std::vector<const MemoryFold*> by_chain_;  // null: not asked for yet
+  std::deque<MemoryFold> folds_;
 };
 
 /// Bytes of all components together.

@@ -4,12 +4,10 @@
 #include <cmath>
 
 namespace forerun {
-namespace {
 
-/// Rounding of times of this size, some tens of units in the last place.
-double tolerance(double time) { return 2e-14 * std::abs(time) + 1e-18; }
-
-}  // namespace
+double rounding_of(double time) {
+  return 2e-14 * std::abs(time) + 1e-18;
+}
 
 void PeriodFinder::push(std::span<const double> times) {
   history_[static_cast<std::size_t>(count_ % kHistory)].assign(times.begin(), times.end());
@@ -28,27 +26,28 @@ bool PeriodFinder::shows(int period, std::span<const int> leads) {
   const double lead = advance(static_cast<std::size_t>(leads[0]));
   for (const int i : leads) {
     const auto at = static_cast<std::size_t>(i);
-    if (std::abs(advance(at) - lead) > tolerance(now[at])) return false;
+    if (std::abs(advance(at) - lead) > rounding_of(now[at])) return false;
   }
   bool all_alike = true;
   for (std::size_t i = 0; i < now.size(); ++i) {
-    if (advance(i) > lead + tolerance(now[i])) return false;
-    all_alike &= std::abs(advance(i) - lead) <= tolerance(now[i]);
+    if (advance(i) > lead + rounding_of(now[i])) return false;
+    all_alike &= std::abs(advance(i) - lead) <= rounding_of(now[i]);
   }
   if (!all_alike) {
     if (count_ <= 2 * period || back(2 * period).size() != now.size()) return false;
     const std::vector<double>& earlier = back(2 * period);
     for (std::size_t i = 0; i < now.size(); ++i) {
-      if (std::abs(advance(i) - (before[i] - earlier[i])) > tolerance(now[i])) return false;
+      if (std::abs(advance(i) - (before[i] - earlier[i])) > rounding_of(now[i])) return false;
     }
   }
   shift_.resize(now.size());
-  for (std::size_t i = 0; i < now.size(); ++i) shift_[i] = advance(i);
+  for (std::size_t i = 0; i < now.size(); ++i)
+    shift_[i] = advance(i);
   return true;
 }
 
-int PeriodFinder::find(std::span<const int> leads) {
-  for (int period = 1; period <= kLongest && period < count_; ++period) {
+int PeriodFinder::find(std::span<const int> leads, int longest) {
+  for (int period = 1; period <= longest && period < count_; ++period) {
     if (shows(period, leads)) return period;
   }
   return 0;

@@ -3,17 +3,20 @@
 // When a repeated piece of a timeline has become periodic, so that the rest is one multiplication.
 //
 // The state after each turn is a vector of times. Turns are time-invariant and monotone, so once
-// the leading times (the compute streams) advance by the same shift each period and every other time
-// advances by as much, the following periods do the same. A time that advances by less (an idle
-// stream, a host that runs ahead) can decide nothing later if it decided nothing in two successive
-// periods with equal shifts. Nothing is assumed: where no period shows, the caller goes on turn by
-// turn.
+// the leading times (the compute streams) advance by the same shift each period and every other
+// time advances by as much, the following periods do the same. A time that advances by less (an
+// idle stream, a host that runs ahead) can decide nothing later if it decided nothing in two
+// successive periods with equal shifts. Nothing is assumed: where no period shows, the caller goes
+// on turn by turn.
 
 #include <array>
 #include <span>
 #include <vector>
 
 namespace forerun {
+
+/// Rounding that times of this size may carry, some tens of units in the last place.
+double rounding_of(double time);
 
 class PeriodFinder {
  public:
@@ -25,7 +28,7 @@ class PeriodFinder {
 
   /// The shortest period that the last states show, 0 if none; `leads` are the indices that must
   /// advance alike. shift() is then the advance of each time in one period.
-  int find(std::span<const int> leads);
+  int find(std::span<const int> leads, int longest = kLongest);
   [[nodiscard]] const std::vector<double>& shift() const { return shift_; }
 
  private:

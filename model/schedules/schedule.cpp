@@ -21,8 +21,8 @@ RankOrder complete(RankOrder order, const ScheduleRequest& request) {
   for (Action action : order) {
     action.kind = marked(action, request.microbatches);
     out.push_back(action);
-    const bool last = action.kind == ActionKind::kBackwardLast ||
-                      action.kind == ActionKind::kBackwardOnly;
+    const bool last =
+        action.kind == ActionKind::kBackwardLast || action.kind == ActionKind::kBackwardOnly;
     if (last) out.push_back({ActionKind::kReduce, action.chunk, action.microbatch});
   }
   const std::int64_t end = request.microbatches - 1;
@@ -43,15 +43,18 @@ Action shifted(Action action, std::int64_t microbatches) {
 RankSchedule cut(const RankOrder& shorter, const RankOrder& longer, std::int64_t stride) {
   const std::size_t n = shorter.size(), length = longer.size() - n;
   std::size_t common = 0;  // common beginning
-  while (common < n && shorter[common] == longer[common]) ++common;
+  while (common < n && shorter[common] == longer[common])
+    ++common;
   std::size_t tail = 0;  // common end, the longer one's microbatches being larger by the stride
-  while (tail < n && shifted(shorter[n - 1 - tail], stride) == longer[n + length - 1 - tail]) ++tail;
+  while (tail < n && shifted(shorter[n - 1 - tail], stride) == longer[n + length - 1 - tail])
+    ++tail;
   RankSchedule out;
   if (tail + common < n) return out;
   const auto at = static_cast<std::ptrdiff_t>(n - tail);
-  out.prefix.assign(shorter.begin(), shorter.begin() + at);
-  out.cycle.assign(longer.begin() + at, longer.begin() + at + static_cast<std::ptrdiff_t>(length));
-  out.suffix.assign(shorter.begin() + at, shorter.end());
+  const auto after_cycle = longer.begin() + at + static_cast<std::ptrdiff_t>(length);
+  out.prefix = ActionList({shorter.begin(), shorter.begin() + at});
+  out.cycle = ActionList({longer.begin() + at, after_cycle});
+  out.suffix = ActionList({shorter.begin() + at, shorter.end()});
   return out;
 }
 
@@ -60,6 +63,16 @@ RankOrder full_order(const ScheduleGenerator& generator, const ScheduleRequest& 
 }
 
 }  // namespace
+
+ActionList::ActionList(std::vector<Action> order) : actions(std::move(order)) {
+  for (const Action& a : actions) {
+    if (!runs.empty() && runs.back().kind == a.kind && runs.back().chunk == a.chunk) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({a.kind, a.chunk, 1});
+    }
+  }
+}
 
 std::int64_t PipelineSchedule::actions(int rank, std::int64_t repeats) const {
   const RankSchedule& r = ranks[static_cast<std::size_t>(rank)];
@@ -71,13 +84,14 @@ Action PipelineSchedule::action(int rank, std::int64_t i, std::int64_t repeats) 
   const RankSchedule& r = ranks[static_cast<std::size_t>(rank)];
   const auto prefix = static_cast<std::int64_t>(r.prefix.size());
   const auto cycle = static_cast<std::int64_t>(r.cycle.size());
-  if (i < prefix) return r.prefix[static_cast<std::size_t>(i)];
+  if (i < prefix) return r.prefix.actions[static_cast<std::size_t>(i)];
   if (i < prefix + repeats * cycle) {
     const std::int64_t in_cycle = i - prefix;
-    return shifted(r.cycle[static_cast<std::size_t>(in_cycle % cycle)], in_cycle / cycle * stride);
+    return shifted(r.cycle.actions[static_cast<std::size_t>(in_cycle % cycle)],
+                   in_cycle / cycle * stride);
   }
   const std::int64_t rest = i - prefix - repeats * cycle;
-  return shifted(r.suffix[static_cast<std::size_t>(rest)], repeats * stride);
+  return shifted(r.suffix.actions[static_cast<std::size_t>(rest)], repeats * stride);
 }
 
 namespace {
@@ -87,12 +101,13 @@ PipelineSchedule folded_at(const ScheduleGenerator& generator, ScheduleRequest b
   PipelineSchedule out;
   out.base_microbatches = base.microbatches;
   out.stride = base.round;
+  out.virtual_stages = base.virtual_stages;
   ScheduleRequest longer = base;
   longer.microbatches += base.round;
   for (int rank = 0; rank < base.ranks; ++rank) {
-    out.ranks.push_back(cut(full_order(generator, base, rank), full_order(generator, longer, rank),
-                            base.round));
-    if (!out.ranks.back().cycle.empty()) continue;
+    out.ranks.push_back(
+        cut(full_order(generator, base, rank), full_order(generator, longer, rank), base.round));
+    if (!out.ranks.back().cycle.actions.empty()) continue;
     out.ranks.clear();
     return out;
   }
@@ -102,8 +117,9 @@ PipelineSchedule folded_at(const ScheduleGenerator& generator, ScheduleRequest b
 PipelineSchedule unfolded(const ScheduleGenerator& generator, const ScheduleRequest& request) {
   PipelineSchedule out;
   out.base_microbatches = request.microbatches;
+  out.virtual_stages = request.virtual_stages;
   for (int rank = 0; rank < request.ranks; ++rank) {
-    out.ranks.push_back({full_order(generator, request, rank), {}, {}});
+    out.ranks.push_back({ActionList(full_order(generator, request, rank)), {}, {}});
   }
   return out;
 }

@@ -48,22 +48,46 @@ constexpr bool is_backward(ActionKind kind) {
 
 struct Action {
   ActionKind kind = ActionKind::kForward;
-  std::int16_t chunk = 0;  ///< virtual stage of the rank; its stage is chunk x ranks + rank
+  std::int16_t chunk = 0;  ///< virtual stage of the rank
   std::int64_t microbatch = 0;
   bool operator==(const Action&) const = default;
 };
 
+/// Equal actions one after the other, of successive microbatches.
+struct ActionRun {
+  ActionKind kind = ActionKind::kForward;
+  std::int16_t chunk = 0;
+  std::int64_t count = 1;
+};
+
+/// Actions in order, and the same as runs for what does not depend on the microbatch.
+struct ActionList {
+  std::vector<Action> actions;
+  std::vector<ActionRun> runs;
+
+  ActionList() = default;
+  explicit ActionList(std::vector<Action> order);
+  [[nodiscard]] std::size_t size() const { return actions.size(); }
+};
+
 struct RankSchedule {
-  std::vector<Action> prefix;
-  std::vector<Action> cycle;
-  std::vector<Action> suffix;  ///< microbatches as with no repetition of the cycle
+  ActionList prefix;
+  ActionList cycle;
+  ActionList suffix;  ///< microbatches as with no repetition of the cycle
 };
 
 /// The shape of a schedule; a program adds how often the cycle repeats.
 struct PipelineSchedule {
   std::int64_t base_microbatches = 1;  ///< with no repetition
   std::int64_t stride = 1;             ///< microbatches that a repetition adds
+  int virtual_stages = 1;              ///< of each rank
   std::vector<RankSchedule> ranks;
+
+  /// The stage that a rank's chunk is: stages go round the ranks.
+  [[nodiscard]] int stage_of(int rank, int chunk) const {
+    return chunk * static_cast<int>(ranks.size()) + rank;
+  }
+  [[nodiscard]] int stages() const { return virtual_stages * static_cast<int>(ranks.size()); }
 
   [[nodiscard]] std::int64_t actions(int rank, std::int64_t repeats) const;
   /// The i-th action of a rank, i in [0, actions(rank, repeats)).

@@ -13,7 +13,13 @@ namespace forerun {
 
 class BlockAssembler {
  public:
-  explicit BlockAssembler(std::string_view name) { block_.name = name; }
+  /// Begins a block in `draft`, whose storage is used again.
+  BlockAssembler(BlockDraft& draft, std::string_view name) : block_(draft) {
+    block_.name = name;
+    block_.operations.clear();
+    block_.host_seconds = 0;
+    block_.events.clear();
+  }
 
   /// The host works without launching anything.
   void host(double seconds) { block_.host_seconds += seconds; }
@@ -30,7 +36,8 @@ class BlockAssembler {
   void add(const CostedPass& pass) {
     const auto shift = static_cast<std::int16_t>(block_.operations.size());
     for (Operation op : pass.operations) {
-      for (std::int16_t& after : op.after) after = static_cast<std::int16_t>(after + shift);
+      for (std::int16_t& after : op.after)
+        after = static_cast<std::int16_t>(after + shift);
       op.issued_at += block_.host_seconds;
       block_.operations.push_back(std::move(op));
     }
@@ -50,10 +57,10 @@ class BlockAssembler {
   }
   [[nodiscard]] double host_so_far() const { return block_.host_seconds; }
 
-  Block take() { return std::move(block_); }
+  [[nodiscard]] const BlockDraft& block() const { return block_; }
 
  private:
-  Block block_;
+  BlockDraft& block_;
 };
 
 }  // namespace forerun

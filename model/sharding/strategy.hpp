@@ -1,8 +1,8 @@
 #pragma once
 
-// Data-parallel sharding: how parameters, gradients and optimizer states are cut over the ranks of a
-// data-parallel group, and which operations that puts around the passes of the blocks. One strategy
-// a file; register.cpp is the table.
+// Data-parallel sharding: how parameters, gradients and optimizer states are cut over the ranks of
+// a data-parallel group, and which operations that puts around the passes of the blocks. One
+// strategy a file; register.cpp is the table.
 
 #include <cstdint>
 #include <memory>
@@ -19,9 +19,9 @@ struct StageParts {
   const CostedBlock* layer = nullptr;
   int layers = 0;
   const CostedBlock* head = nullptr;  ///< null: the stage has none
-  Span shard;           ///< the ranks over which parameters are cut (dp_shard x cp)
-  bool pipeline = false;      ///< pp > 1
-  bool accumulates = false;   ///< more than one microbatch a step
+  Span shard;                         ///< the ranks over which parameters are cut (dp_shard x cp)
+  bool pipeline = false;              ///< pp > 1
+  bool accumulates = false;           ///< more than one microbatch a step
   Reshard reshard = Reshard::kDefault;
   bool fp8 = false;
 

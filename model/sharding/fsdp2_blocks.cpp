@@ -1,0 +1,362 @@
+#include "model/sharding/fsdp2_blocks.hpp"
+
+#include <algorithm>
+
+namespace forerun {
+namespace {
+
+constexpr std::int64_t kFp32 = 4;
+constexpr auto kGatheredSlot = static_cast<std::int8_t>(slot_of(Event::kGathered));
+constexpr auto kGatheredNextSlot = static_cast<std::int8_t>(slot_of(Event::kGatheredNext));
+constexpr auto kReducedSlot = static_cast<std::int8_t>(slot_of(Event::kReduced));
+constexpr auto kComputeStream = static_cast<std::int8_t>(slot_of(Stream::kCompute));
+constexpr auto kFsdpStream = static_cast<std::int8_t>(slot_of(Stream::kFsdp));
+
+/// Bytes that copying a parameter's shard into a gathering buffer reads and writes: fp32 to bf16
+/// and once more (4 + 2 + 2 + 2); for fp8 scale, clamp and cast in fp32, then the copy.
+constexpr double kCopyInBf16 = 10, kCopyInFp8 = 8 + 8 + 5 + 2;
+/// Gradients into the reduction's buffer: bf16 to fp32; or fp32 to fp32 when accumulated.
+constexpr double kReduceCopyIn = 2 + 4, kReduceCopyInFp32 = 4 + 4;
+/// Accumulating a bf16 gradient in fp32: the first time a cast, later read both and write.
+constexpr double kFirstAddBytes = 2 + 4, kLaterAddBytes = 2 + 4 + 4;
+/// Adam in place over separate kernels (foreach): mul, lerp, mul, addcmul, sqrt, div, add, addcdiv;
+/// fused: read p, g, m, v and write p, m, v. Clipping reads and writes the gradients once.
+constexpr double kForeachAdam = 80, kFusedAdam = 28, kClip = 8;
+constexpr int kForeachKernels = 8;
+
+Fsdp2Unit operator+(const Fsdp2Unit& a, const Fsdp2Unit& b) {
+  return {a.parameters + b.parameters, a.gathered + b.gathered, a.gradients + b.gradients,
+          a.tensors + b.tensors};
+}
+
+}  // namespace
+
+// ---- units
+// ---------------------------------------------------------------------------------------
+
+Fsdp2Unit unit_of(const CostedBlock* block) {
+  if (block == nullptr) return {};
+  const BlockKernels& k = *block->kernels;
+  return {k.parameter_count, k.gathered_bytes, k.gradient_bytes, k.parameter_tensors};
+}
+
+Fsdp2Unit root_unit(const StageParts& s) {
+  return unit_of(s.embedding) + unit_of(s.head);
+}
+
+Fsdp2Unit whole_unit(const StageParts& s) {
+  Fsdp2Unit sum = root_unit(s);
+  const Fsdp2Unit layer = unit_of(s.layer);
+  for (int i = 0; i < s.layers; ++i)
+    sum = sum + layer;
+  return sum;
+}
+
+std::int64_t shard_of(const Fsdp2Unit& unit, const StageParts& s) {
+  return (unit.parameters + s.shard.ranks - 1) / s.shard.ranks;
+}
+
+std::size_t Fsdp2Blocks::Wrapping::hash() const {
+  return hash_of(reinterpret_cast<std::uintptr_t>(block), role, shard.ranks, shard.nodes,
+                 shard.tier, freed, fp8);
+}
+
+// ---- operations
+// ----------------------------------------------------------------------------------
+
+Operation Fsdp2Blocks::compute_copy(std::string_view name, double bytes) const {
+  Operation op;
+  op.name = name;
+  op.seconds = strided(bytes);
+  op.stream = kComputeStream;
+  op.family = KernelFamily::kStrided;
+  op.category = Category::kPointwise;
+  return op;
+}
+
+Operation Fsdp2Blocks::collective(std::string_view name, CollectiveKind kind, double bytes,
+                                  const StageParts& s, bool hidden) const {
+  Operation op;
+  op.name = name;
+  op.seconds = costs_.collective(kind, bytes, s.shard);
+  if (hidden) op.seconds /= costs_.rate_beside_kernels(s.shard);
+  op.stream = kFsdpStream;
+  op.family = KernelFamily::kCollective;
+  op.collective = kind;
+  op.category = Category::kExposedDp;
+  op.slows = hidden && s.shard.ranks > 1;
+  return op;
+}
+
+std::int16_t Fsdp2Blocks::gather(BlockAssembler& b, const Fsdp2Unit& unit, const StageParts& s,
+                                 bool hidden) const {
+  Operation copy;
+  copy.name = "fsdp.copy_in";
+  const double per_parameter = s.fp8 && software_.fp8_all_gather ? kCopyInFp8 : kCopyInBf16;
+  copy.seconds = strided(per_parameter * static_cast<double>(shard_of(unit, s)));
+  copy.stream = kFsdpStream;
+  copy.family = KernelFamily::kStrided;
+  copy.category = Category::kExposedDp;
+  b.add(copy);
+  return b.add(collective("fsdp.all_gather", CollectiveKind::kAllGather,
+                          static_cast<double>(unit.gathered), s, hidden),
+               host_.collective);
+}
+
+void Fsdp2Blocks::wait_and_copy_out(BlockAssembler& b, const Fsdp2Unit& unit) const {
+  Operation copy = compute_copy("fsdp.copy_out", 2 * static_cast<double>(unit.gathered));
+  copy.waits.push_back(kGatheredSlot);
+  b.add(copy, host_.eager_forward);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, unit.gathered);
+}
+
+/// The gradients of a unit are reduced or accumulated. `before`: the unit reduced before it, whose
+/// buffer is freed now (empty: none). `hidden`: blocks compute beside the reduction.
+void Fsdp2Blocks::reduce_unit(BlockAssembler& b, const Fsdp2Unit& unit, const Fsdp2Unit& before,
+                              ReduceMode mode, bool hidden, const StageParts& s) const {
+  if (unit.empty()) return;
+  const auto parameters = static_cast<double>(unit.parameters);
+  if (mode == ReduceMode::kAccumulate || mode == ReduceMode::kAccumulateFirst) {
+    const bool first = mode == ReduceMode::kAccumulateFirst;
+    if (first) b.memory(MemoryPool::kCompute, MemoryComponent::kGradients, kFp32 * unit.parameters);
+    b.add(compute_copy("fsdp.accumulate", parameters * (first ? kFirstAddBytes : kLaterAddBytes)),
+          host_.eager_backward);
+    b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -unit.gradients);
+    return;
+  }
+  Operation copy = compute_copy("fsdp.reduce_copy_in", kReduceCopyIn * parameters);
+  copy.waits.push_back(kReducedSlot);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -kFp32 * before.parameters);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, kFp32 * unit.parameters);
+  const std::int16_t copied = b.add(copy, host_.eager_backward);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -unit.gradients);
+  Operation op = collective("fsdp.reduce_scatter", CollectiveKind::kReduceScatter,
+                            static_cast<double>(kFp32 * unit.parameters), s, hidden);
+  op.after.push_back(copied);
+  op.records = kReducedSlot;
+  b.add(op, host_.collective);
+  const std::int64_t shard_bytes = kFp32 * shard_of(unit, s);
+  b.memory(MemoryPool::kReduce, MemoryComponent::kGradients, shard_bytes);
+  if (mode == ReduceMode::kScatterAccumulate) {
+    b.memory(MemoryPool::kReduce, MemoryComponent::kGradients, -shard_bytes);
+  }
+}
+
+// ---- forward
+// -------------------------------------------------------------------------------------
+
+/// Before the first block: the root unit is gathered, exposed, and the first two blocks' gathers
+/// are issued.
+BlockId Fsdp2Blocks::prologue(const StageParts& s) {
+  BlockAssembler b(draft_, "fsdp.prologue");
+  const Fsdp2Unit unit = root_unit(s), layer = unit_of(s.layer);
+  b.host(host_.sharded_unit);
+  // The gathering streams wait for what the compute stream has in front of it: for the optimizer,
+  // and in a pipeline for the message that this pass begins with (FSDPState._root_pre_forward).
+  Operation ready;
+  ready.name = "fsdp.wait_stream";
+  ready.stream = kComputeStream;
+  b.add(ready);
+  const auto waits_for = [&b](std::int16_t copy_in) { b.operation(copy_in).after.push_back(0); };
+  std::int16_t copied = -1;
+  if (!unit.empty()) {
+    const std::int16_t gathered = gather(b, unit, s, false);
+    waits_for(static_cast<std::int16_t>(gathered - 1));
+    Operation copy = compute_copy("fsdp.copy_out", 2 * static_cast<double>(unit.gathered));
+    copy.after.push_back(gathered);
+    copied = b.add(copy, host_.eager_forward);
+    b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+    b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, unit.gathered);
+  }
+  // The host reaches the blocks after this one and the embedding.
+  const double embedding = s.embedding != nullptr ? s.embedding->forward.host_seconds : 0;
+  for (int i = 0; i < std::min(2, s.layers); ++i) {
+    const double ahead = embedding + i * (s.layer->forward.host_seconds + host_.sharded_unit);
+    const std::int16_t gathered = gather(b, layer, s, true);
+    waits_for(static_cast<std::int16_t>(gathered - 1));
+    b.operation(gathered).issued_at += ahead;
+    b.operation(gathered).records = i == 0 ? kGatheredSlot : kGatheredNextSlot;
+    if (i == 1 && copied >= 0) b.operation(gathered).after.push_back(copied);
+  }
+  return pool_.add(b.block());
+}
+
+BlockId Fsdp2Blocks::forward(const ForwardRole& role, const StageParts& s) {
+  const CostedBlock& block = *s.layer;
+  const std::int64_t freed = role.before == Before::kRoot ? root_unit(s).gathered : 0;
+  return forward_.find_or_make({s.layer, role.number(), s.shard, freed, s.fp8}, [&] {
+    BlockAssembler b(draft_, "decoder.forward");
+    const Fsdp2Unit unit = unit_of(&block);
+    b.host(host_.sharded_unit);
+    std::int16_t ahead = -1;
+    if (role.gathers) {
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+      wait_and_copy_out(b, unit);
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered,
+               role.before == Before::kRoot    ? -freed
+               : role.before == Before::kBlock ? -unit.gathered
+                                               : 0);
+      const std::int16_t copied = b.last();
+      Operation shift;  // what was the next gather is now this block's successor's
+      shift.name = "fsdp.next";
+      shift.waits.push_back(kGatheredNextSlot);
+      shift.records = kGatheredSlot;
+      b.add(shift);
+      if (role.ahead) {
+        ahead = gather(b, unit, s, true);
+        b.operation(static_cast<std::int16_t>(ahead - 1)).after.push_back(copied);
+        b.operation(ahead).records = kGatheredNextSlot;
+      }
+    }
+    b.add(block.forward);
+    if (role.reshard) b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
+    if (ahead >= 0) {  // the host issues it when it enters the block after the next
+      b.operation(ahead).issued_at += 2 * (block.forward.host_seconds + host_.sharded_unit);
+      b.operation(static_cast<std::int16_t>(ahead - 1)).issued_at = b.operation(ahead).issued_at;
+    }
+    return pool_.add(b.block());
+  });
+}
+
+/// The last gathering buffer is freed when the root's forward ends.
+BlockId Fsdp2Blocks::forward_end(const StageParts& s) {
+  BlockAssembler b(draft_, "fsdp.forward_end");
+  const std::int64_t buffer = s.layers > 0 ? unit_of(s.layer).gathered : root_unit(s).gathered;
+  b.memory(MemoryPool::kGather, MemoryComponent::kGathered, -buffer);
+  return pool_.add(b.block());
+}
+
+BlockId Fsdp2Blocks::plain(const CostedBlock& block, bool backward) {
+  return plain_.find_or_make({&block, backward, {}, 0, false}, [&] {
+    BlockAssembler b(draft_, to_text(block.kind));
+    b.add(backward ? block.backward : block.forward);
+    return pool_.add(b.block());
+  });
+}
+
+// ---- backward
+// ------------------------------------------------------------------------------------
+
+BlockId Fsdp2Blocks::backward(const BackwardRole& role, const StageParts& s) {
+  const CostedBlock& block = *s.layer;
+  return backward_.find_or_make({s.layer, role.number(), s.shard, 0, s.fp8}, [&] {
+    BlockAssembler b(draft_, "decoder.backward");
+    const Fsdp2Unit unit = unit_of(&block);
+    b.host(host_.sharded_unit);
+    if (role.gathers_now) {
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+      b.operation(gather(b, unit, s, false)).records = kGatheredSlot;
+    }
+    std::int16_t copied = -1;
+    if (role.gathers || role.gathers_now) {
+      wait_and_copy_out(b, unit);
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, -unit.gathered);
+      copied = b.last();
+    }
+    if (role.next) {
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+      const std::int16_t gathered = gather(b, unit, s, true);
+      b.operation(gathered).records = kGatheredSlot;
+      if (copied >= 0) {
+        b.operation(static_cast<std::int16_t>(gathered - 1)).after.push_back(copied);
+      }
+    }
+    b.add(block.backward);
+    if (role.reshard) b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
+    reduce_unit(b, unit, role.first_reduce ? Fsdp2Unit{} : unit, role.reduce, true, s);
+    return pool_.add(b.block());
+  });
+}
+
+/// After the blocks: the root unit's gradients, exposed.
+BlockId Fsdp2Blocks::backward_end(ReduceMode mode, const StageParts& s) {
+  BlockAssembler b(draft_, "fsdp.backward_end");
+  const Fsdp2Unit unit = root_unit(s), layer = s.layers > 0 ? unit_of(s.layer) : Fsdp2Unit{};
+  b.host(host_.sharded_unit);
+  if (scatters(mode)) b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
+  reduce_unit(b, unit, layer, mode, false, s);
+  if (scatters(mode)) {  // the last buffer goes when the backward pass ends
+    b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced,
+             -kFp32 * (unit.empty() ? layer : unit).parameters);
+  }
+  return pool_.add(b.block());
+}
+
+// ---- after the last microbatch of a pipeline
+// -----------------------------------------------------
+
+/// One unit's accumulated gradients are reduced; the next one's copy-in waits for it.
+BlockId Fsdp2Blocks::reduce(const Fsdp2Unit& unit, bool first, const StageParts& s) {
+  BlockAssembler b(draft_, "fsdp.reduce");
+  b.host(host_.sharded_unit);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
+  Operation copy =
+      compute_copy("fsdp.reduce_copy_in", kReduceCopyInFp32 * static_cast<double>(unit.parameters));
+  copy.waits.push_back(kReducedSlot);
+  if (!first) {
+    b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -kFp32 * unit.parameters);
+  }
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, kFp32 * unit.parameters);
+  const std::int16_t copied = b.add(copy, host_.eager_backward);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kGradients, -kFp32 * unit.parameters);
+  Operation op = collective("fsdp.reduce_scatter", CollectiveKind::kReduceScatter,
+                            static_cast<double>(kFp32 * unit.parameters), s, false);
+  op.after.push_back(copied);
+  op.records = kReducedSlot;
+  b.add(op, host_.collective);
+  b.memory(MemoryPool::kReduce, MemoryComponent::kGradients, kFp32 * shard_of(unit, s));
+  return pool_.add(b.block());
+}
+
+BlockId Fsdp2Blocks::reduce_end(const Fsdp2Unit& last) {
+  BlockAssembler b(draft_, "fsdp.reduce_end");
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -kFp32 * last.parameters);
+  return pool_.add(b.block());
+}
+
+// ---- end of the step
+// -----------------------------------------------------------------------------
+
+BlockId Fsdp2Blocks::norm(const StageParts& s) {
+  BlockAssembler b(draft_, "grad_norm");
+  const Fsdp2Unit all = whole_unit(s);
+  Operation op;
+  op.name = "grad_norm";
+  op.seconds = software_.clip_grad_norm
+                   ? costs_.memory_bound(KernelFamily::kOptimizer,
+                                         static_cast<double>(kFp32 * shard_of(all, s)))
+                   : 0;
+  op.stream = kComputeStream;
+  op.family = KernelFamily::kOptimizer;
+  op.category = Category::kOptimizer;
+  op.waits.push_back(kReducedSlot);
+  b.add(op, host_.eager_forward * all.tensors);
+  return pool_.add(b.block());
+}
+
+BlockId Fsdp2Blocks::optimizer(const StageParts& s) {
+  BlockAssembler b(draft_, "optimizer");
+  const Fsdp2Unit all = whole_unit(s);
+  const auto parameters = static_cast<double>(shard_of(all, s));
+  const int passes = software_.optimizer_fused ? 1 : kForeachKernels;
+  double bytes = software_.optimizer_fused ? kFusedAdam : kForeachAdam;
+  if (software_.clip_grad_norm) bytes += kClip;
+  if (s.fp8 && software_.fp8_all_gather) bytes += kFp32;  // scales of the next step's weights
+  Operation op;
+  op.name = software_.optimizer_fused ? "adamw.fused" : "adamw.foreach";
+  op.seconds = costs_.memory_bound(KernelFamily::kOptimizer, bytes * parameters, passes);
+  op.stream = kComputeStream;
+  op.family = KernelFamily::kOptimizer;
+  op.category = Category::kOptimizer;
+  if (!software_.optimizer_fused) {  // the square roots of the second moments
+    const auto temporary = kFp32 * shard_of(all, s);
+    b.memory(MemoryPool::kCompute, MemoryComponent::kTemporaries, temporary);
+    b.add(op, host_.eager_forward * all.tensors);
+    b.memory(MemoryPool::kCompute, MemoryComponent::kTemporaries, -temporary);
+  } else {
+    b.add(op, host_.eager_forward * all.tensors);
+  }
+  return pool_.add(b.block());
+}
+
+}  // namespace forerun
