@@ -1,10 +1,10 @@
 #include "calibration/validate.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "base/contract.hpp"
+#include "calibration/score.hpp"
 #include "workloads/resolve.hpp"
 
 namespace forerun {
@@ -51,13 +51,6 @@ ValidatedRow validate_row(const CsvTable& table, const CsvTable::Row& cells, con
   return out;
 }
 
-std::optional<double> positive_number(std::string_view text) {
-  double value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && rest == text.data() + text.size();
-  return whole && value > 0 ? std::optional(value) : std::nullopt;
-}
-
 }  // namespace
 
 std::vector<ValidatedRow> validate(const CsvTable& table, const DataPath& data,
@@ -86,12 +79,12 @@ Residuals residuals_of(const CsvTable& table, const std::vector<ValidatedRow>& r
     const Forecast& f = *rows[i].forecast;
     for (const std::string& stack : {std::string("all"), f.job.scenario.software.name}) {
       Ratios& r = stacks[stack];
-      if (const auto tokens = positive_number(table.cell(cells, "tokens_s_gpu"))) {
+      if (const auto tokens = measured_number(table.cell(cells, "tokens_s_gpu"))) {
         r.speed.push_back(*tokens / f.metrics.tokens_per_second_gpu);
-      } else if (const auto seconds = positive_number(table.cell(cells, "step_time_s"))) {
+      } else if (const auto seconds = measured_number(table.cell(cells, "step_time_s"))) {
         r.speed.push_back(f.metrics.step_seconds / *seconds);
       }
-      const auto memory = positive_number(table.cell(cells, "peak_mem_gib"));
+      const auto memory = measured_number(table.cell(cells, "peak_mem_gib"));
       const bool theory = table.cell(cells, "peak_mem_kind") == "theoretical";
       if (memory && !theory) r.memory.push_back(*memory / rows[i].peak_mem_gib.value);
     }

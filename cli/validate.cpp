@@ -5,7 +5,6 @@ namespace forerun {
 
 Exit run_validate(const ValidateOptions& o) {
   const StudyContext context(DataPath({o.common.data.begin(), o.common.data.end()}));
-  if (!o.pairs.empty()) throw Unsupported("--pairs");
   ValidateRequest request;
   request.read.use_measured_network = o.use_measured_network;
   request.predictor = [&](const Job& job) {
@@ -15,10 +14,14 @@ Exit run_validate(const ValidateOptions& o) {
     return predict(one, context).forecast;
   };
   const CsvTable table = read_csv_file(o.table);
+  const std::optional<CsvTable> pairs =
+      o.pairs.empty() ? std::nullopt : std::optional(read_csv_file(o.pairs));
   const auto rows = validate(table, context.data, context.residuals, request);
   if (!o.residuals.empty()) write_answer(residuals_of(table, rows).text(), o.residuals);
   if (!o.common.out.empty()) write_answer(validation_csv(rows), o.common.out);
-  if (o.common.out != "-") write_answer(validation_summary(rows), "");
+  if (o.common.out == "-") return Exit::kAnswered;
+  const Score result = score(table, rows, pairs ? &*pairs : nullptr);
+  write_answer(o.common.json ? score_json(result) : score_text(result), "");
   return Exit::kAnswered;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/score.hpp"
 #include "calibration/validate.hpp"
 #include "study/compare.hpp"
 #include "study/mesh.hpp"
@@ -35,7 +36,8 @@ std::string model_text(const ModelSpec& model);
 
 /// The table that `validate -o` writes.
 std::string validation_csv(const std::vector<ValidatedRow>& rows);
-std::string validation_summary(const std::vector<ValidatedRow>& rows);
+std::string score_text(const Score& score);
+std::string score_json(const Score& score);
 
 /// {"status": "unsupported: ...", "schema_version": ...} and the like.
 std::string status_json(std::string_view status);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <string>
 
 #include "base/csv.hpp"
+#include "report/json.hpp"
 #include "report/report.hpp"
 
 namespace forerun {
@@ -54,21 +54,77 @@ std::string validation_csv(const std::vector<ValidatedRow>& rows) {
   return text;
 }
 
-std::string validation_summary(const std::vector<ValidatedRow>& rows) {
-  std::map<std::string, int> statuses;
-  for (const ValidatedRow& row : rows) {
-    std::string what = row.status;
-    if (what.starts_with("invalid")) what = "invalid";
-    ++statuses[what];
-  }
-  std::vector<std::pair<int, std::string>> sorted;
-  for (const auto& [status, count] : statuses) sorted.emplace_back(count, status);
-  std::sort(sorted.rbegin(), sorted.rend());
-  std::string text = fmt::format("{} rows\n", rows.size());
-  for (const auto& [count, status] : sorted) {
-    fmt::format_to(std::back_inserter(text), "{:>6} {}\n", count, status);
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
+void put(Out out, std::string_view what, const ErrorSummary& e) {
+  if (e.runs == 0) return;
+  fmt::format_to(out,
+                 "{:<28} {:>5} runs   median {:>6}   mean {:>6}   90% within {:>6}   bias {:>6}   "
+                 "interval covers {:.0f}%\n",
+                 what, e.runs, percent(e.median), percent(e.mean), percent(e.p90), percent(e.bias),
+                 100 * e.covered);
+}
+
+Json error_object(const ErrorSummary& e) {
+  if (e.runs == 0) return nullptr;
+  return {{"runs", e.runs},
+          {"median", finite(e.median)},
+          {"mean", finite(e.mean)},
+          {"p90", finite(e.p90)},
+          {"bias", finite(e.bias)},
+          {"covered", finite(e.covered)},
+          {"half_width", finite(e.half_width)}};
+}
+
+}  // namespace
+
+std::string score_text(const Score& s) {
+  std::vector<std::pair<int, std::string>> statuses;
+  for (const auto& [status, count] : s.statuses) statuses.emplace_back(count, status);
+  std::sort(statuses.rbegin(), statuses.rend());
+  std::string text = fmt::format("{} rows\n", s.rows);
+  const Out out(text);
+  for (const auto& [count, status] : statuses) fmt::format_to(out, "{:>6} {}\n", count, status);
+  text += "\n";
+  put(out, "speed", s.speed);
+  for (const auto& [software, errors] : s.speed_by_software) put(out, "  " + software, errors);
+  put(out, "memory", s.memory);
+  if (s.pairs) {
+    const PairSummary& p = *s.pairs;
+    fmt::format_to(out,
+                   "pairs: {} in the measured order, {} not; of ties {} called within 5%, {} apart; "
+                   "memory {} right, {} wrong; {} unanswered\n",
+                   p.right, p.wrong, p.ties_close, p.ties_apart, p.memory_right, p.memory_wrong,
+                   p.unanswered);
   }
   return text;
+}
+
+std::string score_json(const Score& s) {
+  Json out;
+  out["schema_version"] = kSchemaVersion;
+  out["status"] = "ok";
+  out["rows"] = s.rows;
+  out["statuses"] = s.statuses;
+  out["speed"] = error_object(s.speed);
+  out["memory"] = error_object(s.memory);
+  out["speed_by_software"] = Json::object();
+  for (const auto& [software, errors] : s.speed_by_software) {
+    out["speed_by_software"][software] = error_object(errors);
+  }
+  if (s.pairs) {
+    const PairSummary& p = *s.pairs;
+    out["pairs"] = {{"right", p.right},
+                    {"wrong", p.wrong},
+                    {"ties_close", p.ties_close},
+                    {"ties_apart", p.ties_apart},
+                    {"memory_right", p.memory_right},
+                    {"memory_wrong", p.memory_wrong},
+                    {"unanswered", p.unanswered}};
+  }
+  return out.dump(2) + "\n";
 }
 
 }  // namespace forerun

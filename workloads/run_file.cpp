@@ -217,10 +217,22 @@ void apply_set(Node& root, const std::string& assignment) {
   set_dotted(root, key, std::move(value));
 }
 
-RunFile load_run(const std::string& path, const std::vector<std::string>& sets) {
-  Node root = read_yaml_file(path);
+namespace {
+
+RunFile read_with(Node root, const std::vector<std::string>& sets) {
   for (const std::string& set : sets) apply_set(root, set);
   return read_run(root);
+}
+
+}  // namespace
+
+RunFile load_run(const std::string& path, const std::vector<std::string>& sets) {
+  return read_with(read_yaml_file(path), sets);
+}
+
+RunFile read_run_text(const std::string& text, const std::string& name,
+                      const std::vector<std::string>& sets) {
+  return read_with(parse_yaml(checked_utf8(text, name), name), sets);
 }
 
 }  // namespace forerun

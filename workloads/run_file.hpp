@@ -86,6 +86,9 @@ RunFile read_run(const Node& root);
 
 /// Reads a file ("-": standard input) and applies settings "dotted.key=value" on top.
 RunFile load_run(const std::string& path, const std::vector<std::string>& sets = {});
+/// The same from text; `name` stands in messages.
+RunFile read_run_text(const std::string& text, const std::string& name,
+                      const std::vector<std::string>& sets = {});
 
 /// Applies one "dotted.key=value" to a document. Throws InputError.
 void apply_set(Node& root, const std::string& assignment);
