@@ -31,7 +31,9 @@ void on_field(void* text, std::size_t size, void* collector) {
   static_cast<Collector*>(collector)->field(static_cast<const char*>(text), size);
 }
 
-void on_row(int ended_by, void* collector) { static_cast<Collector*>(collector)->end_row(ended_by); }
+void on_row(int ended_by, void* collector) {
+  static_cast<Collector*>(collector)->end_row(ended_by);
+}
 
 std::vector<CsvTable::Row> parse(const std::string& text, const std::string& name) {
   csv_parser parser;
@@ -74,7 +76,9 @@ std::string_view CsvTable::cell(const Row& row, std::string_view column) const {
   return row.cells[at->second];
 }
 
-bool CsvTable::has(std::string_view column) const { return index_.find(column) != index_.end(); }
+bool CsvTable::has(std::string_view column) const {
+  return index_.find(column) != index_.end();
+}
 
 CsvTable read_csv_file(const std::string& path) {
   TextFile file = read_text_file(path, kMaxTableBytes);
@@ -82,7 +86,11 @@ CsvTable read_csv_file(const std::string& path) {
 }
 
 std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };  // readers trim it
+  const bool trimmed = !text.empty() && (blank(text.front()) || blank(text.back()));
+  if (!trimmed && text.find_first_of(",\"\n\r") == std::string_view::npos) {
+    return std::string(text);
+  }
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"') out += '"';

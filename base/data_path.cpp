@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/error.hpp"
+
 namespace forerun {
 
 namespace fs = std::filesystem;
@@ -20,10 +22,16 @@ std::vector<fs::path> beside_program() {
 }  // namespace
 
 DataPath::DataPath(std::vector<fs::path> own) : roots_(std::move(own)) {
+  for (const fs::path& folder : roots_) {
+    std::error_code error;
+    if (fs::is_directory(folder, error)) continue;
+    throw InputError({folder.string(), 0, 0}, "", "is no folder; a folder of data is wanted");
+  }
   if (const char* variable = std::getenv("FORERUN_DATA"); variable != nullptr && *variable != 0) {
     roots_.emplace_back(variable);
   }
-  for (const fs::path& folder : beside_program()) roots_.push_back(folder);
+  for (const fs::path& folder : beside_program())
+    roots_.push_back(folder);
   roots_.emplace_back(FORERUN_SOURCE_DIR);
 }
 

@@ -13,7 +13,7 @@ namespace forerun {
 
 class DataPath {
  public:
-  /// `own` are the user's folders, searched first.
+  /// `own` are the user's folders, searched first. Throws InputError for one that is no folder.
   explicit DataPath(std::vector<std::filesystem::path> own = {});
 
   /// The first existing file `relative` ("topology/catalog/gpus/h100-sxm-80gb.yaml").

@@ -27,6 +27,6 @@ constexpr std::optional<E> from_text(std::string_view text) {
 
 }  // namespace forerun
 
-#define FR_CHECK_ENUM(E, last)                                             \
+#define FR_CHECK_ENUM(E, last)                                                \
   static_assert(enum_texts(E{}).size() == static_cast<std::size_t>(last) + 1, \
                 "every enumerator of " #E " has its text")

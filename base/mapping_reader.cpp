@@ -23,12 +23,16 @@ const std::string& plain_scalar(const Node& node, const std::string& key, std::s
   return node.scalar;
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 /// Digits with the underscores that TOML and Python allow between them taken out.
 std::string without_underscores(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool between = i > 0 && i + 1 < text.size() && std::isdigit(text[i - 1]) != 0 &&
-                         std::isdigit(text[i + 1]) != 0;
+    const bool between =
+        i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1]);
     if (text[i] != '_' || !between) out += text[i];
   }
   return out;
@@ -37,16 +41,18 @@ std::string without_underscores(const std::string& text) {
 void refuse_leading_zero(const Node& node, const std::string& key, const std::string& text) {
   const std::size_t first = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
   const bool ambiguous = text.size() > first + 1 && text[first] == '0' &&
-                         std::all_of(text.begin() + static_cast<long>(first), text.end(),
-                                     [](unsigned char c) { return std::isdigit(c) != 0; });
+                         std::all_of(text.begin() + static_cast<long>(first), text.end(), is_digit);
   if (!ambiguous) return;
-  const std::string decimal = text.substr(text.find_first_not_of("0+-", 0) == std::string::npos
-                                              ? text.size() - 1
-                                              : text.find_first_not_of("0+-", 0));
-  const bool octal = decimal.find_first_of("89") == std::string::npos;
+  const std::string sign = text.starts_with('-') ? "-" : "";
+  const std::size_t digit = std::min(text.find_first_not_of("0+-"), text.size() - 1);
+  const std::string decimal = text.substr(digit);
+  std::int64_t octal = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + digit, end, octal, 8);
+  const bool other = error == std::errc{} && rest == end && octal >= 8;
   refuse(node, key,
-         fmt::format("ambiguous number '{}': write {}{}", text, decimal,
-                     octal ? fmt::format(" or {}", std::stoll(decimal, nullptr, 8)) : ""));
+         fmt::format("ambiguous number {}: write {}{}{}", describe(node), sign, decimal,
+                     other ? fmt::format(" or {}{}", sign, octal) : ""));
 }
 
 template <class Parse>
@@ -107,7 +113,9 @@ std::string to_text_value(const Node& node, const std::string& key) {
   return node.scalar;
 }
 
-Bytes to_bytes(const Node& node, const std::string& key) { return quantity(node, key, parse_bytes); }
+Bytes to_bytes(const Node& node, const std::string& key) {
+  return quantity(node, key, parse_bytes);
+}
 BytesPerSecond to_bandwidth(const Node& node, const std::string& key) {
   return quantity(node, key, parse_bandwidth);
 }
@@ -117,8 +125,12 @@ Seconds to_seconds(const Node& node, const std::string& key) {
 FlopsPerSecond to_flop_rate(const Node& node, const std::string& key) {
   return quantity(node, key, parse_flop_rate);
 }
-double to_watts(const Node& node, const std::string& key) { return quantity(node, key, parse_watts); }
-double to_hertz(const Node& node, const std::string& key) { return quantity(node, key, parse_hertz); }
+double to_watts(const Node& node, const std::string& key) {
+  return quantity(node, key, parse_watts);
+}
+double to_hertz(const Node& node, const std::string& key) {
+  return quantity(node, key, parse_hertz);
+}
 
 namespace {
 template <class Convert>
@@ -127,7 +139,8 @@ auto list_of(const Node& node, const std::string& key, Convert convert) {
     refuse(node, key, fmt::format("found {}, a list is wanted", describe(node)));
   }
   std::vector<decltype(convert(node, key))> values;
-  for (const Node& item : node.items) values.push_back(convert(item, key));
+  for (const Node& item : node.items)
+    values.push_back(convert(item, key));
   return values;
 }
 }  // namespace
@@ -145,9 +158,9 @@ std::vector<std::string> to_texts(const Node& node, const std::string& key) {
 MappingReader::MappingReader(const Node& node, std::string path, std::vector<std::string> known)
     : node_(&node), path_(std::move(path)) {
   if (node.kind != Node::Kind::kMapping) {
-    throw InputError(node.mark.place(), path_,
-                     fmt::format("found {}, a mapping with {} is wanted", describe(node),
-                                 join(known)));
+    throw InputError(
+        node.mark.place(), path_,
+        fmt::format("found {}, a mapping with {} is wanted", describe(node), join(known)));
   }
   for (const Node::Entry& entry : node.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;

@@ -41,7 +41,8 @@ E to_enum(const Node& node, const std::string& key) {
   const std::string text = to_text_value(node, key);
   if (const auto value = from_text<E>(text)) return *value;
   std::vector<std::string> words;
-  for (const std::string_view word : enum_texts(E{})) words.emplace_back(word);
+  for (const std::string_view word : enum_texts(E{}))
+    words.emplace_back(word);
   throw InputError(node.mark.place(), key,
                    "found '" + text + "', allowed: " + join(words) + did_you_mean(text, words));
 }
@@ -83,7 +84,8 @@ inline auto integer_in(IntRange range) {
   return [range](const Node& node, const std::string& key) { return to_integer(node, key, range); };
 }
 std::vector<double> to_numbers(const Node& node, const std::string& key);
-std::vector<std::int64_t> to_integers(const Node& node, const std::string& key, IntRange range = {});
+std::vector<std::int64_t> to_integers(const Node& node, const std::string& key,
+                                      IntRange range = {});
 std::vector<std::string> to_texts(const Node& node, const std::string& key);
 
 }  // namespace forerun

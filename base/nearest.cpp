@@ -7,7 +7,8 @@ namespace forerun {
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Optimal string alignment over three rows.
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    last[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {

@@ -29,10 +29,10 @@ class Node {
 
   Kind kind = Kind::kNull;
   Mark mark;
-  std::string scalar;           ///< text of a scalar
-  bool quoted = false;          ///< a quoted scalar is text, never a number
-  std::vector<Node> items;      ///< of a sequence
-  std::vector<Entry> entries;   ///< of a mapping, in file order, keys unique
+  std::string scalar;          ///< text of a scalar
+  bool quoted = false;         ///< a quoted scalar is text, never a number
+  std::vector<Node> items;     ///< of a sequence
+  std::vector<Entry> entries;  ///< of a mapping, in file order, keys unique
 
   /// The value of `key` in a mapping, or null.
   [[nodiscard]] const Node* find(std::string_view key) const;
@@ -51,5 +51,8 @@ std::string describe(const Node& node);
 /// Sets `dotted` ("training.micro_batch") below `root`, making mappings on the way; where it stood
 /// already it is replaced. Throws InputError when a part of the path is no mapping.
 void set_dotted(Node& root, std::string_view dotted, Node value);
+
+/// `base` with what `own` says instead: mappings key by key, all else whole.
+Node overlaid(Node base, const Node& own);
 
 }  // namespace forerun

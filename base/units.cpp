@@ -15,20 +15,14 @@ struct Prefix {
   std::string_view letter;
   int power;  // of 1000, or of 1024 with "i" behind it
 };
-constexpr std::array<Prefix, 9> kPrefixes{{{"", 0},
-                                           {"k", 1},
-                                           {"K", 1},
-                                           {"M", 2},
-                                           {"G", 3},
-                                           {"T", 4},
-                                           {"P", 5},
-                                           {"E", 6},
-                                           {"Z", 7}}};
+constexpr std::array<Prefix, 9> kPrefixes{
+    {{"", 0}, {"k", 1}, {"K", 1}, {"M", 2}, {"G", 3}, {"T", 4}, {"P", 5}, {"E", 6}, {"Z", 7}}};
 constexpr std::array<Prefix, 4> kSmallPrefixes{{{"", 0}, {"m", -1}, {"u", -2}, {"n", -3}}};
 
 double power_of(double base, int exponent) {
   double value = 1;
-  for (int i = 0; i < std::abs(exponent); ++i) value *= base;
+  for (int i = 0; i < std::abs(exponent); ++i)
+    value *= base;
   return exponent < 0 ? 1 / value : value;
 }
 
@@ -47,11 +41,23 @@ std::optional<double> factor_of(std::string_view unit, std::string_view base_uni
 struct NumberAndUnit {
   double number;
   std::string unit;
+  std::string_view text;
 };
 
+/// The quantity in SI units; what no quotient of two quantities should meet is refused.
+double in_si(const NumberAndUnit& q, double factor) {
+  const double value = q.number * factor;
+  if (value < 1e-30 || value > 1e30) {
+    throw UnitError{fmt::format("found '{}', which is out of range", q.text)};
+  }
+  return value;
+}
+
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  while (!text.empty() && text.front() == ' ')
+    text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ')
+    text.remove_suffix(1);
   return text;
 }
 
@@ -60,16 +66,15 @@ NumberAndUnit split(std::string_view text, std::string_view example) {
   double number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || !std::isfinite(number)) {
-    throw UnitError{fmt::format("found '{}', a number with a unit is wanted, for instance {}", text,
-                                example)};
+    throw UnitError{
+        fmt::format("found '{}', a number with a unit is wanted, for instance {}", text, example)};
   }
   const std::string_view unit = trimmed({rest, text.data() + text.size()});
   if (unit.empty()) {
-    throw UnitError{
-        fmt::format("found '{}', a unit is wanted, for instance {}", text, example)};
+    throw UnitError{fmt::format("found '{}', a unit is wanted, for instance {}", text, example)};
   }
   if (number <= 0) throw UnitError{fmt::format("found '{}', must be above 0", text)};
-  return {number, std::string(unit)};
+  return {number, std::string(unit), text};
 }
 
 [[noreturn]] void unknown_unit(std::string_view text, std::string_view wants,
@@ -82,10 +87,10 @@ NumberAndUnit split(std::string_view text, std::string_view example) {
 Bytes parse_bytes(std::string_view text) {
   constexpr std::string_view example = "80 GiB or 80 GB";
   const NumberAndUnit q = split(text, example);
-  if (const auto factor = factor_of(q.unit, "B")) return Bytes(q.number * *factor);
+  if (const auto factor = factor_of(q.unit, "B")) return Bytes(in_si(q, *factor));
   if (const auto factor = factor_of(q.unit, "b")) {
-    throw UnitError{fmt::format("found '{}', which is bits ({}); wants bytes, for instance {}", text,
-                                text_of(Bytes(q.number * *factor / 8)), example)};
+    throw UnitError{fmt::format("found '{}', which is bits ({}); wants bytes, for instance {}",
+                                text, text_of(Bytes(in_si(q, *factor) / 8)), example)};
   }
   unknown_unit(text, "bytes", example);
 }
@@ -93,8 +98,8 @@ Bytes parse_bytes(std::string_view text) {
 BytesPerSecond parse_bandwidth(std::string_view text) {
   constexpr std::string_view example = "400 Gb/s or 50 GB/s";
   const NumberAndUnit q = split(text, example);
-  if (const auto factor = factor_of(q.unit, "B/s")) return BytesPerSecond(q.number * *factor);
-  if (const auto factor = factor_of(q.unit, "b/s")) return BytesPerSecond(q.number * *factor / 8);
+  if (const auto factor = factor_of(q.unit, "B/s")) return BytesPerSecond(in_si(q, *factor));
+  if (const auto factor = factor_of(q.unit, "b/s")) return BytesPerSecond(in_si(q, *factor) / 8);
   unknown_unit(text, "bits or bytes a second", example);
 }
 
@@ -106,7 +111,7 @@ Seconds parse_seconds(std::string_view text) {
   constexpr std::string_view example = "2 us";
   const NumberAndUnit q = split(text, example);
   for (const Prefix& p : kSmallPrefixes) {
-    if (q.unit == std::string(p.letter) + "s") return Seconds(q.number * power_of(1000, p.power));
+    if (q.unit == std::string(p.letter) + "s") return Seconds(in_si(q, power_of(1000, p.power)));
   }
   unknown_unit(text, "a time (s, ms, us, ns)", example);
 }
@@ -114,19 +119,19 @@ Seconds parse_seconds(std::string_view text) {
 FlopsPerSecond parse_flop_rate(std::string_view text) {
   constexpr std::string_view example = "989 TFLOP/s";
   const NumberAndUnit q = split(text, example);
-  if (const auto factor = factor_of(q.unit, "FLOP/s")) return FlopsPerSecond(q.number * *factor);
+  if (const auto factor = factor_of(q.unit, "FLOP/s")) return FlopsPerSecond(in_si(q, *factor));
   unknown_unit(text, "a rate of floating-point operations", example);
 }
 
 double parse_watts(std::string_view text) {
   const NumberAndUnit q = split(text, "700 W");
-  if (const auto factor = factor_of(q.unit, "W")) return q.number * *factor;
+  if (const auto factor = factor_of(q.unit, "W")) return in_si(q, *factor);
   unknown_unit(text, "watts", "700 W");
 }
 
 double parse_hertz(std::string_view text) {
   const NumberAndUnit q = split(text, "1830 MHz");
-  if (const auto factor = factor_of(q.unit, "Hz")) return q.number * *factor;
+  if (const auto factor = factor_of(q.unit, "Hz")) return in_si(q, *factor);
   unknown_unit(text, "a frequency", "1830 MHz");
 }
 

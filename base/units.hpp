@@ -31,8 +31,8 @@ double parse_hertz(std::string_view text);
 bool bandwidth_in_bytes(std::string_view text);
 
 /// Human-readable forms, with the unit that gives 1 to 1000.
-std::string text_of(Bytes bytes);            // 1024-based: "77.0 GiB"
-std::string text_of(BytesPerSecond rate);    // "50.0 GB/s"
-std::string text_of(Seconds seconds);        // "2.46 s", "12.1 us"
+std::string text_of(Bytes bytes);          // 1024-based: "77.0 GiB"
+std::string text_of(BytesPerSecond rate);  // "50.0 GB/s"
+std::string text_of(Seconds seconds);      // "2.46 s", "12.1 us"
 
 }  // namespace forerun

@@ -5,8 +5,10 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -34,7 +36,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto at = anchors_.find(anchor);
     if (at == anchors_.end()) refuse(mark, "an alias inside its own anchor");
-    count(at->second.nodes, mark);
+    count(at->second.nodes, place(mark));
     Node copy = at->second.node;
     copy.mark = place(mark);
     add(std::move(copy), YAML::NullAnchor, at->second.nodes);
@@ -84,18 +86,20 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   Node make(Node::Kind kind, const YAML::Mark& mark) {
-    count(1, mark);
+    count(1, place(mark));
     Node node;
     node.kind = kind;
     node.mark = place(mark);
     return node;
   }
 
-  void count(int nodes, const YAML::Mark& mark) {
+  void count(int nodes, const Mark& mark) {
     total_ += nodes;
     if (total_ > limits_.nodes) {
-      refuse(mark, fmt::format("more than {} values with aliases expanded; the limit guards "
-                               "against alias bombs", limits_.nodes));
+      throw InputError(mark.place(), "",
+                       fmt::format("more than {} values with aliases expanded; the limit guards "
+                                   "against alias bombs",
+                                   limits_.nodes));
     }
   }
 
@@ -113,7 +117,10 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void add(Node node, YAML::anchor_t anchor, int nodes = 1) {
-    if (anchor != YAML::NullAnchor) anchors_[anchor] = {node, nodes};
+    if (anchor != YAML::NullAnchor) {
+      count(nodes, node.mark);  // the anchor keeps a copy
+      anchors_[anchor] = {node, nodes};
+    }
     if (stack_.empty()) {
       root_ = std::move(node);
       done_ = true;
@@ -145,7 +152,8 @@ class TreeBuilder : public YAML::EventHandler {
       throw InputError(
           node.mark.place(), dotted(parent, node.scalar),
           fmt::format("the key stands twice, first on line {} with {} and again on line {}; one of "
-                      "them must go", entry.key_mark.line, describe(entry.value), node.mark.line));
+                      "them must go",
+                      entry.key_mark.line, describe(entry.value), node.mark.line));
     }
     parent.have_key = true;
     parent.key = node.scalar;
@@ -174,9 +182,9 @@ class TreeBuilder : public YAML::EventHandler {
 void refuse_tabs(const std::string& text, const std::string& name) {
   int line = 1;
   for (std::size_t start = 0; start < text.size(); ++line) {
-    const std::size_t content = text.find_first_not_of(" \t", start);
-    const std::size_t tab = text.find('\t', start);
-    if (tab < content) {
+    const std::size_t content = std::min(text.find_first_not_of(" \t", start), text.size());
+    const std::size_t tab = std::string_view(text).substr(0, content).find('\t', start);
+    if (tab != std::string_view::npos) {
       throw InputError({name, line, static_cast<int>(tab - start) + 1}, "",
                        "a tab is used for indentation; YAML wants spaces");
     }
@@ -184,6 +192,11 @@ void refuse_tabs(const std::string& text, const std::string& name) {
     if (end == std::string::npos) return;
     start = end + 1;
   }
+}
+
+/// The text without blank end: before it yaml-cpp takes the end of a file for a closing quote.
+std::string without_blank_end(const std::string& text) {
+  return text.substr(0, text.find_last_not_of(" \r\n") + 1);
 }
 
 /// The deepest bracket nesting of flow text: yaml-cpp recurses on it before any event is sent.
@@ -211,7 +224,7 @@ Node parse_yaml(const std::string& text, const std::string& name, const YamlLimi
   refuse_deep_brackets(text, name, limits.depth);
   TreeBuilder builder(std::make_shared<const std::string>(name), limits);
   try {
-    std::istringstream stream(text);
+    std::istringstream stream(without_blank_end(text));
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
     if (builder.empty()) throw InputError({name, 0, 0}, "", "the file holds no settings");
@@ -220,8 +233,9 @@ Node parse_yaml(const std::string& text, const std::string& name, const YamlLimi
       throw InputError(rest.take().mark.place(), "", "a second YAML document; one is wanted");
     }
   } catch (const YAML::Exception& error) {
-    throw InputError({name, error.mark.line + 1, error.mark.column + 1}, "",
-                     "not valid YAML: " + error.msg);
+    std::string problem = "not valid YAML: " + error.msg;  // which may quote a part of a character
+    std::erase_if(problem, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+    throw InputError({name, error.mark.line + 1, error.mark.column + 1}, "", problem);
   }
   return builder.take();
 }
