@@ -16,6 +16,16 @@ BytesPerSecond ClusterSpec::bandwidth_at(Tier tier) const {
   return {};
 }
 
+double to_oversubscription(const Node& node, const std::string& key) {
+  const double value = to_number(node, key);
+  if (value < 1) {
+    throw InputError(
+        node.mark.place(), key,
+        "found " + describe(node) + ", must be at least 1 (downlink over uplink capacity)");
+  }
+  return value;
+}
+
 ClusterSpec read_cluster(const Node& root, const std::string& name, std::string& gpu_name) {
   const MappingReader file(root, "",
                            {"description", "gpu", "gpus_per_node", "nics_per_node", "nic_bandwidth",
@@ -30,7 +40,7 @@ ClusterSpec read_cluster(const Node& root, const std::string& name, std::string&
   cluster.transport = file.required("transport", to_sourced(to_enum<Transport>));
   cluster.layout = file.required("layout", to_sourced(to_enum<NetworkLayout>));
   cluster.nodes_per_rack = file.required("nodes_per_rack", to_sourced(integer_in({1, 1 << 20})));
-  cluster.oversubscription = file.required("oversubscription", to_sourced(to_number));
+  cluster.oversubscription = file.required("oversubscription", to_sourced(to_oversubscription));
   return cluster;
 }
 

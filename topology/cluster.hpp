@@ -54,13 +54,16 @@ struct ClusterSpec {
 
   /// RDMA bandwidth of one GPU, one direction.
   [[nodiscard]] BytesPerSecond nic_per_gpu() const {
-    return nic_bandwidth.value * (static_cast<double>(nics_per_node.value) /
-                                  static_cast<double>(gpus_per_node.value));
+    return nic_bandwidth.value *
+           (static_cast<double>(nics_per_node.value) / static_cast<double>(gpus_per_node.value));
   }
 
   /// One-direction bandwidth that one GPU has at a tier.
   [[nodiscard]] BytesPerSecond bandwidth_at(Tier tier) const;
 };
+
+/// Downlink over uplink capacity, at least 1. Throws InputError.
+double to_oversubscription(const Node& node, const std::string& key);
 
 /// Reads one catalogue file; the GPU it names is set by the caller (Catalog).
 ClusterSpec read_cluster(const Node& root, const std::string& name, std::string& gpu_name);

@@ -26,7 +26,7 @@ struct GpuSpec {
 
   /// Dense matrix peak of a compute dtype; 0 where the part has none.
   [[nodiscard]] FlopsPerSecond peak(DType type) const {
-    return type == DType::kFp8 ? peak_fp8.value
+    return type == DType::kFp8    ? peak_fp8.value
            : type == DType::kFp32 ? peak_fp32.value
                                   : peak_bf16.value;
   }

@@ -24,8 +24,8 @@ struct Link {
   Tier tier = Tier::kNode;
 };
 
-using TopologyGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, Device,
-                                            Link>;
+using TopologyGraph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, Device, Link>;
 using DeviceVertex = boost::graph_traits<TopologyGraph>::vertex_descriptor;
 
 struct Topology {

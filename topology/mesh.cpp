@@ -7,15 +7,17 @@
 namespace forerun {
 
 namespace {
-std::size_t at(Axis axis) { return static_cast<std::size_t>(axis); }
+std::size_t at(Axis axis) {
+  return static_cast<std::size_t>(axis);
+}
 }  // namespace
 
 void RankGroup::add(AxisStep step) {
   if (step.size == 1) return;
   FR_ASSERT(count_ < kAxes);
   const auto end = steps_.begin() + count_;
-  const auto place = std::find_if(steps_.begin(), end,
-                                  [&](const AxisStep& s) { return s.stride > step.stride; });
+  const auto place =
+      std::find_if(steps_.begin(), end, [&](const AxisStep& s) { return s.stride > step.stride; });
   std::move_backward(place, end, end + 1);
   *place = step;
   ++count_;
@@ -34,7 +36,8 @@ void RankGroup::add(AxisStep step) {
 
 std::int64_t RankGroup::ranks() const {
   std::int64_t n = 1;
-  for (int i = 0; i < count_; ++i) n *= step(i).size;
+  for (int i = 0; i < count_; ++i)
+    n *= step(i).size;
   return n;
 }
 
@@ -60,12 +63,17 @@ Mesh::Mesh(const std::array<int, kAxes>& degrees, const MeshOrder& order) : orde
   }
 }
 
-std::int64_t Mesh::degree(Axis axis) const { return degree_[at(axis)]; }
-std::int64_t Mesh::stride(Axis axis) const { return stride_[at(axis)]; }
+std::int64_t Mesh::degree(Axis axis) const {
+  return degree_[at(axis)];
+}
+std::int64_t Mesh::stride(Axis axis) const {
+  return stride_[at(axis)];
+}
 
 std::int64_t Mesh::size() const {
   std::int64_t n = 1;
-  for (const std::int64_t degree : degree_) n *= degree;
+  for (const std::int64_t degree : degree_)
+    n *= degree;
   return n;
 }
 
@@ -75,7 +83,8 @@ std::int64_t Mesh::coordinate(std::int64_t rank, Axis axis) const {
 
 RankGroup Mesh::group(std::initializer_list<Axis> axes) const {
   RankGroup group;
-  for (const Axis axis : axes) group.add({degree(axis), stride(axis)});
+  for (const Axis axis : axes)
+    group.add({degree(axis), stride(axis)});
   return group;
 }
 
