@@ -43,8 +43,8 @@ TensorId BlockBuilder::apply(Fn fn, OpSpace space, std::initializer_list<TensorI
   }
   op.saves_inputs = static_cast<std::uint8_t>(saves_inputs);
   op.saves_outputs = static_cast<std::uint8_t>(saves_outputs);
-  const TensorId out = block_.graph.add_tensor(
-      {name, dtype, dims, ParameterStyle::kNone, differentiable, {}, {}});
+  const TensorId out =
+      block_.graph.add_tensor({name, dtype, dims, ParameterStyle::kNone, differentiable, {}, {}});
   op.outputs.push_back(out);
   block_.graph.add(op);
   return out;
@@ -62,8 +62,8 @@ TensorId BlockBuilder::add(TensorId a, TensorId b, std::string_view name) {
 
 TensorId BlockBuilder::mul(TensorId a, TensorId b, std::string_view name) {
   const Tensor like = block_.graph[a];
-  const int saved = (block_.graph[b].differentiable ? kFirst : 0) |
-                    (like.differentiable ? kSecond : 0);
+  const int saved =
+      (block_.graph[b].differentiable ? kFirst : 0) | (like.differentiable ? kSecond : 0);
   return apply(Fn::kMul, OpSpace::kPointwise, {a, b}, like.dims, like.dtype, name, saved);
 }
 
@@ -122,13 +122,13 @@ TensorId BlockBuilder::quantised(TensorId x, std::string_view name) {
                                   [&](const auto& pair) { return pair.first == x; });
   if (options_.modules.quantise_once && known != quantised_.end()) return known->second;
   const TensorId magnitude = pointwise(Fn::kAbs, x, "fp8.abs");
-  const TensorId amax = apply(Fn::kMax, OpSpace::kFullReduction, {magnitude}, {1, 1, 1},
-                              DType::kFp32, "fp8.amax");
+  const TensorId amax =
+      apply(Fn::kMax, OpSpace::kFullReduction, {magnitude}, {1, 1, 1}, DType::kFp32, "fp8.amax");
   block_.graph[magnitude].differentiable = block_.graph[amax].differentiable = false;
   const TensorId wide = cast(x, DType::kFp32, "fp8.float");
   const Dims dims = block_.graph[x].dims;
-  const TensorId scaled = apply(Fn::kScale, OpSpace::kPointwise, {wide, amax}, dims, DType::kFp32,
-                                "fp8.scale");
+  const TensorId scaled =
+      apply(Fn::kScale, OpSpace::kPointwise, {wide, amax}, dims, DType::kFp32, "fp8.scale");
   const TensorId clamped = pointwise(Fn::kScale, scaled, "fp8.clamp");
   const TensorId out = cast(clamped, DType::kFp8, name);
   block_.graph[out].gradient_of = x;

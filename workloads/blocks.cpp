@@ -49,7 +49,8 @@ BlockGraph decoder(const ModelSpec& model, const BlockOptions& options) {
 
 BlockGraph embedding(const ModelSpec& model, const BlockOptions& options) {
   BlockBuilder b(options);
-  const TensorId ids = b.input("tokens", {options.batch, options.sequence, 1}, DType::kInt64, false);
+  const TensorId ids =
+      b.input("tokens", {options.batch, options.sequence, 1}, DType::kInt64, false);
   const TensorId table =
       b.weight("tok_embeddings", model.vocab, model.hidden, ParameterStyle::kVocabulary);
   return b.finish(ids, b.embedding(ids, table));
@@ -63,8 +64,8 @@ BlockGraph head(const ModelSpec& model, const BlockOptions& options) {
   const TensorId n = b.norm(x, "norm");
   const TensorId w = b.weight("output", model.vocab, model.hidden, ParameterStyle::kColumn);
   const TensorId logits = b.linear(n, w, "output");
-  return b.finish(x, options.parallel_loss ? b.parallel_cross_entropy(logits)
-                                           : b.cross_entropy(logits));
+  return b.finish(
+      x, options.parallel_loss ? b.parallel_cross_entropy(logits) : b.cross_entropy(logits));
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ namespace forerun {
 
 /// A setting that the input left open.
 struct Assumption {
-  std::string key;    ///< dotted
+  std::string key;  ///< dotted
   std::string value;
-  std::string why;    ///< where the value comes from
+  std::string why;  ///< where the value comes from
 };
 
 /// What stays fixed while plans vary.

@@ -44,6 +44,10 @@ struct ParameterCount {
 };
 ParameterCount count_parameters(const ModelSpec& model);
 
+/// Throws InputError for a model that cannot be counted: a dimension below 1, or more than 2^53
+/// parameters.
+void check_model(const ModelSpec& model, const Place& place, const std::string& path);
+
 /// Model FLOPs of one token, forward and backward, without recompute: 6 per matmul parameter (the
 /// embedding table is a look-up and does not count) and 12 x layers x q_width x context, where the
 /// causal mask halves the context that a token sees on average.
@@ -52,7 +56,7 @@ double flops_per_token(const ModelSpec& model, std::int64_t sequence_length, boo
 /// Reads the keys of an inline model. Throws InputError.
 ModelSpec read_model(const Node& node, const std::string& path, const std::string& name);
 
-/// A catalogue name or the path of a YAML file in the catalogue's format.
+/// A catalogue name, or the path of a YAML file in the catalogue's format or of a run file.
 ModelSpec load_model(const DataPath& data, const std::string& name, const Place& place,
                      const std::string& key);
 

@@ -10,7 +10,8 @@ TensorId OperatorGraph::add_tensor(const Tensor& tensor) {
 OpId OperatorGraph::add(const Operator& op) {
   const auto vertex = add_vertex(op, *graph_);
   const OpId id(static_cast<std::int32_t>(vertex));
-  for (const TensorId output : op.outputs) (*this)[output].producer = id;
+  for (const TensorId output : op.outputs)
+    (*this)[output].producer = id;
   for (const TensorId input : op.inputs) {
     const OpId producer = (*this)[input].producer;
     if (!producer.valid()) continue;

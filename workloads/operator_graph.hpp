@@ -33,47 +33,47 @@ struct Tensor {
   DType dtype = DType::kBf16;
   Dims dims{1, 1, 1};
   ParameterStyle parameter = ParameterStyle::kNone;  ///< kNone: an activation
-  bool differentiable = true;  ///< false: token ids, rotary tables, scales
-  OpId producer;               ///< invalid: an input of the block
-  TensorId gradient_of;        ///< valid: its gradient is that of this tensor (straight through)
+  bool differentiable = true;                        ///< false: token ids, rotary tables, scales
+  OpId producer;                                     ///< invalid: an input of the block
+  TensorId gradient_of;  ///< valid: its gradient is that of this tensor (straight through)
 
   [[nodiscard]] std::int64_t elements() const { return dims[0] * dims[1] * dims[2]; }
 };
 
 /// What an operator computes. model/autodiff.cpp holds the backward rule of each.
 enum class Fn : std::uint8_t {
-  kCast,          ///< to another dtype
-  kCopy,          ///< another memory layout, same values
+  kCast,  ///< to another dtype
+  kCopy,  ///< another memory layout, same values
   kAdd,
   kSubtract,
   kMul,
   kExp,
-  kScale,         ///< by a constant or a scalar tensor, or clamped
+  kScale,  ///< by a constant or a scalar tensor, or clamped
   kAbs,
   kSilu,
   kGelu,
   kSquare,
-  kRsqrt,         ///< of a row statistic
-  kMean,          ///< over features
-  kSum,           ///< over features
-  kMax,           ///< over everything
-  kRotary,        ///< fused rotary embedding
-  kComplexMul,    ///< complex product; no compiler fuses it
-  kExpandHeads,   ///< key/value heads repeated to the number of query heads
-  kReduceHeads,   ///< its backward: summed over the repeats
-  kNorm,          ///< fused RMSNorm or LayerNorm
+  kRsqrt,        ///< of a row statistic
+  kMean,         ///< over features
+  kSum,          ///< over features
+  kMax,          ///< over everything
+  kRotary,       ///< fused rotary embedding
+  kComplexMul,   ///< complex product; no compiler fuses it
+  kExpandHeads,  ///< key/value heads repeated to the number of query heads
+  kReduceHeads,  ///< its backward: summed over the repeats
+  kNorm,         ///< fused RMSNorm or LayerNorm
   kNormBackward,
-  kTranspose,     ///< a transposed copy
-  kLinear,        ///< y[b,s,out] = x[b,s,in] . w[out,in]
-  kLinearDgrad,   ///< dx = dy . w
-  kLinearWgrad,   ///< dw = dy^T . x
-  kAttention,     ///< q, k, v -> out, log-sum-exp
+  kTranspose,    ///< a transposed copy
+  kLinear,       ///< y[b,s,out] = x[b,s,in] . w[out,in]
+  kLinearDgrad,  ///< dx = dy . w
+  kLinearWgrad,  ///< dw = dy^T . x
+  kAttention,    ///< q, k, v -> out, log-sum-exp
   kAttentionBackward,
   kEmbedding,
   kEmbeddingBackward,
   kLogSoftmax,
   kNll,
-  kNllParallel,   ///< of log-probabilities cut along the vocabulary
+  kNllParallel,  ///< of log-probabilities cut along the vocabulary
   kNllBackward,
   kLogSoftmaxBackward,
   kColumnSum,     ///< over batch and sequence: gradients of weight vectors
@@ -87,7 +87,7 @@ enum class OpSpace : std::uint8_t {
   kRowReduction,     ///< reduces features
   kColumnReduction,  ///< reduces batch and sequence
   kFullReduction,
-  kExtern,           ///< a library kernel or a collective: never fused
+  kExtern,  ///< a library kernel or a collective: never fused
 };
 
 struct Operator {

@@ -14,10 +14,18 @@
 namespace forerun {
 
 enum class Precision : std::uint8_t {
-  kBf16, kFp16, kFp32, kFp8Tensorwise, kFp8Rowwise, kFp8Blockwise, kFp8Delayed, kMxfp8, kNvfp4
+  kBf16,
+  kFp16,
+  kFp32,
+  kFp8Tensorwise,
+  kFp8Rowwise,
+  kFp8Blockwise,
+  kFp8Delayed,
+  kMxfp8,
+  kNvfp4
 };
 constexpr auto enum_texts(Precision) {
-  return std::array<std::string_view, 9>{"bf16",          "fp16",        "fp32",
+  return std::array<std::string_view, 9>{"bf16",           "fp16",        "fp32",
                                          "fp8-tensorwise", "fp8-rowwise", "fp8-blockwise",
                                          "fp8-delayed",    "mxfp8",       "nvfp4"};
 }
@@ -36,7 +44,14 @@ constexpr auto enum_texts(Recompute) {
 FR_CHECK_ENUM(Recompute, Recompute::kFull);
 
 enum class ScheduleKind : std::uint8_t {
-  kGpipe, k1F1B, kInterleaved1F1B, kZbH1, kZbv, kDualPipe, kDualPipeV, kLoopedBfs
+  kGpipe,
+  k1F1B,
+  kInterleaved1F1B,
+  kZbH1,
+  kZbv,
+  kDualPipe,
+  kDualPipeV,
+  kLoopedBfs
 };
 constexpr auto enum_texts(ScheduleKind) {
   return std::array<std::string_view, 8>{"gpipe", "1f1b",     "interleaved-1f1b", "zb-h1",
@@ -133,9 +148,7 @@ struct Plan {
   }
   [[nodiscard]] int stages() const { return pp * virtual_stages; }
   [[nodiscard]] std::int64_t local_sequence() const { return sequence_length / cp; }
-  [[nodiscard]] Mesh mesh() const {
-    return Mesh({pp, dp_replicate, dp_shard, cp, tp}, mesh_order);
-  }
+  [[nodiscard]] Mesh mesh() const { return Mesh({pp, dp_replicate, dp_shard, cp, tp}, mesh_order); }
   bool operator==(const Plan&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/nearest.hpp"
 #include "base/units.hpp"
 #include "topology/catalog.hpp"
 #include "workloads/rules.hpp"
@@ -12,11 +13,18 @@
 namespace forerun {
 namespace {
 
+/// Beyond these, products of a plan's numbers would leave 64 bits. Both are far above what is
+/// built.
+constexpr std::int64_t kMostGpus = std::int64_t{1} << 30;
+constexpr std::int64_t kMostStages = std::int64_t{1} << 20;
+
 class Resolver {
  public:
   Resolver(const RunFile& run, const DataPath* data) : run_(run), data_(data) {}
 
   Job run() {
+    refuse_missing();
+    job_.scenario.measured = run_.measured;
     software();
     model();
     cluster();
@@ -46,6 +54,25 @@ class Resolver {
     throw InputError(run_.place_of(key), std::string(key), problem);
   }
 
+  /// Where several settings are missing, all are named at once, with the option that gives each.
+  void refuse_missing() const {
+    const ClusterSettings& c = run_.cluster;
+    const TrainingSettings& t = run_.training;
+    std::vector<std::string> missing;
+    const auto want = [&](bool given, const char* option) {
+      if (!given) missing.emplace_back(std::string("--set ") + option);
+    };
+    want(c.name || c.gpu_name, "cluster.name=NAME");
+    want(c.nodes || c.gpus, "cluster.gpus=N");
+    want(run_.model || run_.model_name, "model=NAME");
+    want(t.sequence_length.has_value(), "training.sequence_length=N");
+    want(t.micro_batch.has_value(), "training.micro_batch=N");
+    want(t.global_batch.has_value(), "training.global_batch=N");
+    if (missing.size() < 2) return;  // the reader of that setting says more
+    throw InputError({run_.origin.place().source, 0, 0}, "",
+                     fmt::format("{} settings are missing: {}", missing.size(), join(missing)));
+  }
+
   void assume(std::string key, std::string value, std::string why) {
     job_.assumptions.push_back({std::move(key), std::move(value), std::move(why)});
   }
@@ -66,9 +93,9 @@ class Resolver {
   // ---- software, model -----------------------------------------------------------------------
 
   void software() {
-    const std::string name = given_or<std::string>(run_.software, kGenericSoftware, "software",
-                                                   kGenericSoftware,
-                                                   "no software given: rules of no framework");
+    const std::string name =
+        given_or<std::string>(run_.software, kGenericSoftware, "software", kGenericSoftware,
+                              "no software given: rules of no framework");
     job_.scenario.software = load_software(*data_, name, run_.place_of("software"), "software");
   }
 
@@ -78,8 +105,9 @@ class Resolver {
     } else if (run_.model_name) {
       job_.scenario.model = load_model(*data_, *run_.model_name, run_.place_of("model"), "model");
     } else {
-      refuse("model", "is missing; a catalogue name, a path or an inline mapping is wanted "
-                      "(--set model=NAME)");
+      refuse("model",
+             "is missing; a catalogue name, a path or an inline mapping is wanted "
+             "(--set model=NAME)");
     }
   }
 
@@ -93,8 +121,9 @@ class Resolver {
     } else if (given.gpu_name) {
       inline_cluster();
     } else {
-      refuse("cluster", "is missing; a catalogue name with nodes or gpus, or an inline description "
-                        "with gpu is wanted (--set cluster.name=NAME --set cluster.gpus=N)");
+      refuse("cluster",
+             "is missing; a catalogue name with nodes or gpus, or an inline description "
+             "with gpu is wanted (--set cluster.name=NAME --set cluster.gpus=N)");
     }
     overrides();
     size();
@@ -104,19 +133,19 @@ class Resolver {
     const ClusterSettings& given = run_.cluster;
     ClusterSpec& spec = job_.scenario.cluster;
     spec.name = "inline";
-    spec.gpu = load_gpu(*data_, *given.gpu_name, run_.place_of("cluster.gpu.name"), "cluster.gpu.name");
-    spec.gpus_per_node.value = given_or<std::int64_t>(given.gpus_per_node, 8,
-                                                      "cluster.gpus_per_node", "8",
-                                                      "the usual node of this GPU");
+    spec.gpu =
+        load_gpu(*data_, *given.gpu_name, run_.place_of("cluster.gpu.name"), "cluster.gpu.name");
+    spec.gpus_per_node.value = given_or<std::int64_t>(
+        given.gpus_per_node, 8, "cluster.gpus_per_node", "8", "the usual node of this GPU");
     spec.nics_per_node.value = given.nic_count.value_or(spec.gpus_per_node.value);
     spec.nic_bandwidth.value =
         given_or(given.nic_bandwidth, spec.gpu.usual_nic.value, "cluster.nic.bandwidth",
                  text_of(spec.gpu.usual_nic.value), "the usual NIC beside this GPU");
     spec.transport.value = Transport::kInfiniband;
     spec.layout.value = NetworkLayout::kRail;
-    spec.nodes_per_rack.value = given_or<std::int64_t>(given.nodes_per_rack, 32,
-                                                       "cluster.racks.nodes_per_rack", "32",
-                                                       "a rail-optimised pod of 32 nodes");
+    spec.nodes_per_rack.value =
+        given_or<std::int64_t>(given.nodes_per_rack, 32, "cluster.racks.nodes_per_rack", "32",
+                               "a rail-optimised pod of 32 nodes");
     spec.oversubscription.value = given.oversubscription.value_or(1.0);
     assume("cluster.fabric", "rail-optimised InfiniBand", "an inline cluster does not name one");
   }
@@ -126,8 +155,8 @@ class Resolver {
     const ClusterSettings& given = run_.cluster;
     ClusterSpec& spec = job_.scenario.cluster;
     if (given.gpu_name && *given.gpu_name != spec.gpu.name) {
-      spec.gpu = load_gpu(*data_, *given.gpu_name, run_.place_of("cluster.gpu.name"),
-                          "cluster.gpu.name");
+      spec.gpu =
+          load_gpu(*data_, *given.gpu_name, run_.place_of("cluster.gpu.name"), "cluster.gpu.name");
     }
     const auto set = [](auto& field, const auto& value) {
       if (value) field = {*value, ValueKind::kUser, "run file"};
@@ -148,11 +177,16 @@ class Resolver {
       refuse("cluster", "nodes or gpus is missing (--set cluster.gpus=N)");
     }
     spec.gpus = given.gpus.value_or(given.nodes.value_or(0) * per_node);
+    if (spec.gpus > kMostGpus) {
+      refuse(given.gpus ? "cluster.gpus" : "cluster.nodes",
+             fmt::format("found {} GPUs, at most {} are read", spec.gpus, kMostGpus));
+    }
     spec.nodes = given.nodes.value_or((spec.gpus + per_node - 1) / per_node);
     if (given.nodes && given.gpus && *given.nodes * per_node != *given.gpus) {
-      refuse("cluster.gpus", fmt::format("found {} GPUs and {} nodes of {}, which are {}; give one "
-                                         "of them, or numbers that agree", *given.gpus,
-                                         *given.nodes, per_node, *given.nodes * per_node));
+      refuse("cluster.gpus",
+             fmt::format("found {} GPUs and {} nodes of {}, which are {}; give one "
+                         "of them, or numbers that agree",
+                         *given.gpus, *given.nodes, per_node, *given.nodes * per_node));
     }
   }
 
@@ -163,7 +197,8 @@ class Resolver {
     if (gbytes < 100) return;
     job_.warnings.push_back(fmt::format(
         "cluster.nic.bandwidth: {:.4g} GB/s a NIC is {:.4g} Gb/s; if {:.4g} Gb/s is meant, write "
-        "it so. The answer uses what is written", gbytes, 8 * gbytes, gbytes));
+        "it so. The answer uses what is written",
+        gbytes, 8 * gbytes, gbytes));
   }
 
   // ---- training ------------------------------------------------------------------------------
@@ -178,8 +213,8 @@ class Resolver {
     plan.sequence_length = need(given.sequence_length, "training.sequence_length");
     plan.micro_batch = need(given.micro_batch, "training.micro_batch");
     plan.global_batch = need(given.global_batch, "training.global_batch");
-    plan.precision = given_or(given.precision, Precision::kBf16, "training.precision", "bf16",
-                              "the default");
+    plan.precision =
+        given_or(given.precision, Precision::kBf16, "training.precision", "bf16", "the default");
     plan.optimizer = given_or(given.optimizer, OptimizerKind::kAdamW, "training.optimizer", "adamw",
                               "the default");
     plan.master_dtype = given.master_dtype.value_or(DType::kFp32);
@@ -198,8 +233,8 @@ class Resolver {
     plan.recompute = given_or(given.recompute, recompute, "execution.recompute",
                               std::string(to_text(recompute)), by_software());
     const bool compile = stack.compile.value_or(false);
-    plan.compile = given_or(given.compile, compile, "execution.compile",
-                            compile ? "true" : "false", by_software());
+    plan.compile = given_or(given.compile, compile, "execution.compile", compile ? "true" : "false",
+                            by_software());
     plan.reshard = given_or(given.reshard_after_forward, Reshard::kDefault,
                             "execution.reshard_after_forward", "default", by_software());
     plan.attention = given_or(given.attention, stack.attention, "execution.attention",
@@ -227,20 +262,21 @@ class Resolver {
     }
     const std::int64_t shards = std::int64_t{plan.dp_shard} * plan.cp;
     const std::int64_t zero = shards > 1 ? 3 : 0;
-    plan.zero_stage = narrow(given_or(given.zero_stage, zero, "parallelism.zero_stage",
-                                      std::to_string(zero),
-                                      "3 where parameters are sharded (dp_shard x cp), else 0"));
+    plan.zero_stage =
+        narrow(given_or(given.zero_stage, zero, "parallelism.zero_stage", std::to_string(zero),
+                        "3 where parameters are sharded (dp_shard x cp), else 0"));
     const int etp = stack.etp_default == 0 ? plan.tp : stack.etp_default;
     plan.etp = narrow(given.etp.value_or(etp));
     plan.cp_kind = given.cp_kind.value_or(CpKind::kAllGather);
     if (plan.cp > 1 && !given.cp_kind) assume("parallelism.cp_kind", "allgather", by_software());
-    const bool sp = plan.tp > 1 && given.sequence_parallel.value_or(stack.sequence_parallel_with_tp);
+    const bool sp =
+        plan.tp > 1 && given.sequence_parallel.value_or(stack.sequence_parallel_with_tp);
     plan.sequence_parallel = sp;
     if (plan.tp > 1 && !given.sequence_parallel) {
       assume("parallelism.sequence_parallel", sp ? "true" : "false", by_software());
     }
-    const LossKind loss = plan.tp > 1 ? stack.loss_with_tp.value_or(LossKind::kPlain)
-                                      : LossKind::kPlain;
+    const LossKind loss =
+        plan.tp > 1 ? stack.loss_with_tp.value_or(LossKind::kPlain) : LossKind::kPlain;
     plan.loss = run_.execution.loss.value_or(loss);
     if (plan.tp > 1 && !run_.execution.loss) {
       assume("execution.loss", std::string(to_text(loss)), by_software());
@@ -256,25 +292,29 @@ class Resolver {
       const std::optional<std::int64_t>* given;
       int* out;
     };
-    const std::array<Degree, 5> all{{{"parallelism.dp_shard", &given.dp_shard, &plan.dp_shard},
-                                     {"parallelism.dp_replicate", &given.dp_replicate, &plan.dp_replicate},
-                                     {"parallelism.cp", &given.cp, &plan.cp},
-                                     {"parallelism.tp", &given.tp, &plan.tp},
-                                     {"parallelism.pp", &given.pp, &plan.pp}}};
+    const std::array<Degree, 5> all{
+        {{"parallelism.dp_shard", &given.dp_shard, &plan.dp_shard},
+         {"parallelism.dp_replicate", &given.dp_replicate, &plan.dp_replicate},
+         {"parallelism.cp", &given.cp, &plan.cp},
+         {"parallelism.tp", &given.tp, &plan.tp},
+         {"parallelism.pp", &given.pp, &plan.pp}}};
     const Degree* open = nullptr;
     std::int64_t product = 1;
     for (const Degree& d : all) {
       const std::int64_t value = d.given->value_or(1);
       if (value == -1) {
         if (open != nullptr) {
-          refuse(d.key, std::string("found -1, but ") + open->key + " is -1 too; one degree may be");
+          refuse(d.key,
+                 std::string("found -1, but ") + open->key + " is -1 too; one degree may be");
         }
         open = &d;
         continue;
       }
       *d.out = narrow(value);
       product *= value;
-      if (product > (std::int64_t{1} << 40)) refuse(d.key, "the degrees multiply to more than 2^40");
+      if (product > kMostGpus) {
+        refuse(d.key, fmt::format("the degrees multiply to more than {} ranks", kMostGpus));
+      }
     }
     const bool open_shard = open == nullptr && !given.dp_shard;
     if (open_shard) open = &all[0];
@@ -305,6 +345,11 @@ class Resolver {
                         plan.schedule == ScheduleKind::kLoopedBfs;
     const int virtual_stages = plan.pp > 1 && looped ? stack.looped_virtual_stages : 1;
     plan.virtual_stages = narrow(given.virtual_stages.value_or(virtual_stages));
+    if (std::int64_t{plan.pp} * plan.virtual_stages > kMostStages) {
+      refuse("parallelism.pp",
+             fmt::format("found {} x {} virtual stages, at most {} stages are read", plan.pp,
+                         plan.virtual_stages, kMostStages));
+    }
     if (plan.pp > 1 && looped && !given.virtual_stages) {
       assume("parallelism.virtual_stages", std::to_string(virtual_stages), by_software());
     }

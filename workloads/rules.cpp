@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "topology/span.hpp"
 #include "workloads/stage_split.hpp"
 
 namespace forerun {
@@ -24,9 +25,15 @@ std::string multiples_around(std::int64_t value, std::int64_t step) {
   return below > 0 ? fmt::format("{} and {}", below, below + step) : fmt::format("{}", step);
 }
 
-const Plan& plan(const RuleContext& c) { return c.plan; }
-const ModelSpec& model(const RuleContext& c) { return c.scenario.model; }
-const ClusterSpec& cluster(const RuleContext& c) { return c.scenario.cluster; }
+const Plan& plan(const RuleContext& c) {
+  return c.plan;
+}
+const ModelSpec& model(const RuleContext& c) {
+  return c.scenario.model;
+}
+const ClusterSpec& cluster(const RuleContext& c) {
+  return c.scenario.cluster;
+}
 
 std::string degrees_text(const Plan& p) {
   std::string out;
@@ -89,7 +96,9 @@ std::int64_t ep_room(const RuleContext& c) {
 }
 
 constexpr std::int64_t kNoExperts = 1;
-std::int64_t experts(const RuleContext& c) { return model(c).moe() ? model(c).experts : kNoExperts; }
+std::int64_t experts(const RuleContext& c) {
+  return model(c).moe() ? model(c).experts : kNoExperts;
+}
 
 std::string ep_problem(const RuleContext& c) {
   std::vector<std::string> legal;
@@ -108,7 +117,30 @@ std::int64_t stage_layer_sum(const Plan& p) {
   return sum;
 }
 
+/// Above all tensors of a microbatch together; up to this the bytes are counted in 64 bits.
+constexpr double kMostBytes = 2e18;
+
+double roughly_saved_bytes(const RuleContext& c) {
+  const auto d = [](std::int64_t n) { return static_cast<double>(n); };
+  const ModelSpec& m = model(c);
+  const double scores =
+      plan(c).attention == AttentionKernel::kUnfused ? d(m.heads) * d(plan(c).sequence_length) : 0;
+  const double layer = 16 * d(m.hidden) + 8 * d(std::max(m.ffn_hidden, m.expert_ffn)) +
+                       4 * d(m.head_dim) * d(m.heads + m.kv_heads) + scores;
+  const double tokens = d(plan(c).micro_batch) * d(plan(c).sequence_length);
+  return 4 * tokens * (d(m.layers) * layer + 2 * d(m.vocab));
+}
+
 const std::array kRules{
+    Rule{"microbatch-size", "training.micro_batch",
+         [](const RuleContext& c) { return roughly_saved_bytes(c) <= kMostBytes; },
+         [](const RuleContext& c) {
+           return fmt::format(
+               "found {} sequences of {} tokens, whose tensors would take some {:.2g} "
+               "bytes; at most {:.0g} are counted: lower micro_batch or "
+               "sequence_length",
+               plan(c).micro_batch, plan(c).sequence_length, roughly_saved_bytes(c), kMostBytes);
+         }},
     Rule{"whole-nodes", "cluster.gpus", whole_nodes,
          [](const RuleContext& c) {
            const std::int64_t node = cluster(c).gpus_per_node.value;
@@ -121,7 +153,8 @@ const std::array kRules{
          [](const RuleContext& c) { return model(c).heads % model(c).kv_heads == 0; },
          [](const RuleContext& c) {
            return fmt::format("found {}; heads {} must be a multiple of it: legal {}",
-                              model(c).kv_heads, model(c).heads, join(divisors(model(c).heads), " "));
+                              model(c).kv_heads, model(c).heads,
+                              join(divisors(model(c).heads), " "));
          }},
     Rule{"heads-by-tp", "parallelism.tp",
          [](const RuleContext& c) { return model(c).heads % plan(c).tp == 0; },
@@ -142,9 +175,11 @@ const std::array kRules{
     Rule{"stages-by-layers", "parallelism.pp",
          [](const RuleContext& c) { return plan(c).stages() <= model(c).layers; },
          [](const RuleContext& c) {
-           return fmt::format("{} stages (pp {} x virtual_stages {}) for {} layers would leave some "
-                              "empty; at most {}", plan(c).stages(), plan(c).pp,
-                              plan(c).virtual_stages, model(c).layers, model(c).layers);
+           return fmt::format(
+               "{} stages (pp {} x virtual_stages {}) for {} layers would leave some "
+               "empty; at most {}",
+               plan(c).stages(), plan(c).pp, plan(c).virtual_stages, model(c).layers,
+               model(c).layers);
          }},
     Rule{"stage-layers", "parallelism.stage_layers",
          [](const RuleContext& c) {
@@ -154,9 +189,10 @@ const std::array kRules{
          },
          [](const RuleContext& c) {
            const Plan& p = plan(c);
-           return fmt::format("found {} stages with {} layers in all; {} stages and {} layers are "
-                              "wanted", p.stage_layers.count, stage_layer_sum(p), p.stages(),
-                              model(c).layers);
+           return fmt::format(
+               "found {} stages with {} layers in all; {} stages and {} layers are "
+               "wanted",
+               p.stage_layers.count, stage_layer_sum(p), p.stages(), model(c).layers);
          }},
     Rule{"even-stages", "parallelism.pp",
          [](const RuleContext& c) {
@@ -165,9 +201,11 @@ const std::array kRules{
                   model(c).layers % plan(c).stages() == 0;
          },
          [](const RuleContext& c) {
-           return fmt::format("{} layers over {} stages: {} wants equal stages; legal numbers of "
-                              "stages: {}", model(c).layers, plan(c).stages(),
-                              c.scenario.software.name, join(divisors(model(c).layers, 64), " "));
+           return fmt::format(
+               "{} layers over {} stages: {} wants equal stages; legal numbers of "
+               "stages: {}",
+               model(c).layers, plan(c).stages(), c.scenario.software.name,
+               join(divisors(model(c).layers, 64), " "));
          }},
     Rule{"interleaved-stages", "parallelism.virtual_stages",
          [](const RuleContext& c) {
@@ -180,7 +218,8 @@ const std::array kRules{
     Rule{"plain-stages", "parallelism.virtual_stages",
          [](const RuleContext& c) {
            const Plan& p = plan(c);
-           const bool plain = p.schedule == ScheduleKind::k1F1B || p.schedule == ScheduleKind::kGpipe;
+           const bool plain =
+               p.schedule == ScheduleKind::k1F1B || p.schedule == ScheduleKind::kGpipe;
            return p.pp == 1 || !plain || p.virtual_stages == 1;
          },
          [](const RuleContext& c) {
@@ -195,15 +234,18 @@ const std::array kRules{
          [](const RuleContext& c) {
            const Plan& p = plan(c);
            const std::int64_t step = p.micro_batch * p.data_parallel();
-           return fmt::format("found {}, must be a multiple of micro_batch {} x data parallel {} = "
-                              "{}; nearest {}", p.global_batch, p.micro_batch, p.data_parallel(),
-                              step, multiples_around(p.global_batch, step));
+           return fmt::format(
+               "found {}, must be a multiple of micro_batch {} x data parallel {} = "
+               "{}; nearest {}",
+               p.global_batch, p.micro_batch, p.data_parallel(), step,
+               multiples_around(p.global_batch, step));
          }},
     Rule{"interleaved-rounds", "training.global_batch", interleaved_rounds,
          [](const RuleContext& c) {
-           return fmt::format("{} microbatches: interleaved-1f1b wants a multiple of its rounds; "
-                              "nearest {}", plan(c).microbatches(),
-                              multiples_around(plan(c).microbatches(), plan(c).pp));
+           return fmt::format(
+               "{} microbatches: interleaved-1f1b wants a multiple of its rounds; "
+               "nearest {}",
+               plan(c).microbatches(), multiples_around(plan(c).microbatches(), plan(c).pp));
          }},
     Rule{"sequence-by-cp", "training.sequence_length",
          [](const RuleContext& c) { return plan(c).sequence_length % sequence_step(plan(c)) == 0; },
@@ -234,14 +276,18 @@ const std::array kRules{
            return !plan(c).async_tp || plan(c).compile || !needed;
          },
          [](const RuleContext& c) {
-           return fmt::format("async_tp needs compile in {}: set execution.compile: true, or "
-                              "async_tp: false", c.scenario.software.name);
+           return fmt::format(
+               "async_tp needs compile in {}: set execution.compile: true, or "
+               "async_tp: false",
+               c.scenario.software.name);
          }},
 };
 
 }  // namespace
 
-std::span<const Rule> plan_rules() { return kRules; }
+std::span<const Rule> plan_rules() {
+  return kRules;
+}
 
 const Rule* first_broken(const Scenario& scenario, const Plan& plan) {
   const RuleContext context{scenario, plan};
@@ -259,25 +305,26 @@ std::vector<std::string> plan_warnings(const Scenario& scenario, const Plan& p) 
     out.push_back(fmt::format("parallelism.ep: {} has no effect without experts", p.ep));
   }
   if (p.pp == 1 && p.virtual_stages > 1) {
-    out.push_back(fmt::format("parallelism.virtual_stages: {} has no effect with pp 1",
-                              p.virtual_stages));
+    out.push_back(
+        fmt::format("parallelism.virtual_stages: {} has no effect with pp 1", p.virtual_stages));
   }
   if (p.tp == 1 && p.async_tp) out.push_back("execution.async_tp: no effect with tp 1");
   if (p.pp > 1 && p.microbatches() < p.pp) {
     const double m = static_cast<double>(p.microbatches());
-    out.push_back(fmt::format(
-        "{} microbatch{} for {} stages: the bubble is {}/{} of the step ({:.0f}%)",
-        p.microbatches(), p.microbatches() == 1 ? "" : "es", p.pp, p.pp - 1,
-        p.pp - 1 + p.microbatches(), 100.0 * (p.pp - 1) / (p.pp - 1 + m)));
+    out.push_back(
+        fmt::format("{} microbatch{} for {} stages: the bubble is {}/{} of the step ({:.0f}%)",
+                    p.microbatches(), p.microbatches() == 1 ? "" : "es", p.pp, p.pp - 1,
+                    p.pp - 1 + p.microbatches(), 100.0 * (p.pp - 1) / (p.pp - 1 + m)));
   }
-  const Mesh mesh = p.mesh();
-  if (p.tp > 1 && (p.tp > node || mesh.stride(Axis::kTp) * p.tp > node)) {
+  if (span_of(p.mesh(), {Axis::kTp}, scenario.cluster).nodes > 1) {
     out.push_back(fmt::format("parallelism.tp: groups of {} cross nodes of {} GPUs", p.tp, node));
   }
   const std::int64_t shards = std::int64_t{p.dp_shard} * p.cp;
   if (shards > model.hidden && p.zero_stage > 0) {
-    out.push_back(fmt::format("parallelism.dp_shard: tensors of {} rows are cut over {} ranks; some "
-                              "hold nothing but padding", model.hidden, shards));
+    out.push_back(
+        fmt::format("parallelism.dp_shard: tensors of {} rows are cut over {} ranks; some "
+                    "hold nothing but padding",
+                    model.hidden, shards));
   }
   return out;
 }

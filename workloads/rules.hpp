@@ -1,8 +1,9 @@
 #pragma once
 
 // The rules that make a plan valid, as one table: what the arithmetic of a layout, the model or the
-// software demands. A rule that is broken says what was found, what is allowed and the nearest valid
-// value. Validity comes before support: what is valid and not modelled is told by model/support.
+// software demands. A rule that is broken says what was found, what is allowed and the nearest
+// valid value. Validity comes before support: what is valid and not modelled is told by
+// model/support.
 
 #include <optional>
 #include <span>

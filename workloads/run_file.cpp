@@ -3,6 +3,8 @@
 #include "base/text_file.hpp"
 #include "base/units.hpp"
 #include "base/yaml.hpp"
+#include "topology/cluster.hpp"
+#include "workloads/foreign_formats.hpp"
 
 namespace forerun {
 namespace {
@@ -13,8 +15,8 @@ const IntRange kCount{1, std::int64_t{1} << 40};
 void note_places(const Node& node, const std::string& path, RunFile& run) {
   for (const Node::Entry& entry : node.entries) {
     const std::string dotted = path.empty() ? entry.key : path + "." + entry.key;
-    run.places[dotted] = entry.value.kind == Node::Kind::kMapping ? entry.key_mark
-                                                                  : entry.value.mark;
+    run.places[dotted] =
+        entry.value.kind == Node::Kind::kMapping ? entry.key_mark : entry.value.mark;
     if (entry.value.kind == Node::Kind::kMapping) note_places(entry.value, dotted, run);
   }
 }
@@ -44,8 +46,9 @@ ClusterSettings read_cluster_settings(const Node& node) {
     cluster.name = node.scalar;
     return cluster;
   }
-  const MappingReader file(node, "cluster", {"name", "nodes", "gpus", "gpus_per_node", "gpu", "nic",
-                                             "racks", "oversubscription"});
+  const MappingReader file(
+      node, "cluster",
+      {"name", "nodes", "gpus", "gpus_per_node", "gpu", "nic", "racks", "oversubscription"});
   cluster.name = file.optional("name", to_text_value);
   cluster.nodes = file.optional("nodes", integer_in(kCount));
   cluster.gpus = file.optional("gpus", integer_in(kCount));
@@ -56,19 +59,15 @@ ClusterSettings read_cluster_settings(const Node& node) {
     const MappingReader reader(*racks, "cluster.racks", {"nodes_per_rack"});
     cluster.nodes_per_rack = reader.optional("nodes_per_rack", integer_in({1, 1 << 20}));
   }
-  cluster.oversubscription = file.optional("oversubscription", to_number);
-  if (cluster.oversubscription && *cluster.oversubscription < 1) {
-    throw InputError(file.need("oversubscription").mark.place(), "cluster.oversubscription",
-                     "must be at least 1 (downlink over uplink capacity)");
-  }
+  cluster.oversubscription = file.optional("oversubscription", to_oversubscription);
   return cluster;
 }
 
 TrainingSettings read_training(const Node& node) {
-  const MappingReader file(node, "training",
-                           {"sequence_length", "micro_batch", "global_batch", "precision",
-                            "optimizer", "master_dtype", "grad_dtype", "moment_dtype",
-                            "document_length"});
+  const MappingReader file(
+      node, "training",
+      {"sequence_length", "micro_batch", "global_batch", "precision", "optimizer", "master_dtype",
+       "grad_dtype", "moment_dtype", "document_length"});
   TrainingSettings training;
   training.sequence_length = file.optional("sequence_length", integer_in({1, 1 << 30}));
   training.micro_batch = file.optional("micro_batch", integer_in({1, 1 << 24}));
@@ -87,8 +86,9 @@ MeshOrder to_mesh_order(const Node& node, const std::string& key) {
   MeshOrder order{};
   std::array<bool, kAxes> seen{};
   if (names.size() != kAxes) {
-    throw InputError(node.mark.place(), key,
-                     "all five axes are wanted, outermost first: pp, dp_replicate, dp_shard, cp, tp");
+    throw InputError(
+        node.mark.place(), key,
+        "all five axes are wanted, outermost first: pp, dp_replicate, dp_shard, cp, tp");
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto axis = from_text<Axis>(names[i]);
@@ -113,9 +113,8 @@ std::int64_t to_degree(const Node& node, const std::string& key) {
 ParallelismSettings read_parallelism(const Node& node) {
   const MappingReader file(
       node, "parallelism",
-      {"dp_shard", "dp_replicate", "tp", "cp", "pp", "ep", "etp", "zero_stage",
-       "sequence_parallel", "cp_kind", "schedule", "virtual_stages", "stage_layers", "mesh_order",
-       "placement"});
+      {"dp_shard", "dp_replicate", "tp", "cp", "pp", "ep", "etp", "zero_stage", "sequence_parallel",
+       "cp_kind", "schedule", "virtual_stages", "stage_layers", "mesh_order", "placement"});
   ParallelismSettings p;
   p.dp_shard = file.optional("dp_shard", to_degree);
   p.dp_replicate = file.optional("dp_replicate", to_degree);
@@ -184,9 +183,9 @@ Place RunFile::place_of(std::string_view dotted) const {
 }
 
 RunFile read_run(const Node& root) {
-  const MappingReader file(root, "",
-                           {"cluster", "model", "training", "parallelism", "execution", "software",
-                            "measured"});
+  const MappingReader file(
+      root, "",
+      {"cluster", "model", "training", "parallelism", "execution", "software", "measured"});
   RunFile run;
   run.origin = root.mark;
   note_places(root, "", run);
@@ -206,13 +205,14 @@ RunFile read_run(const Node& root) {
   return run;
 }
 
-void apply_set(Node& root, const std::string& assignment) {
+void apply_set(Node& root, const std::string& given) {
+  const std::string assignment = checked_utf8(given, "--set");
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw InputError({"--set", 0, 0}, assignment, "dotted.key=value is wanted");
   }
   const std::string key = assignment.substr(0, equals);
-  Node value = parse_yaml_value(checked_utf8(assignment.substr(equals + 1), "--set"), "--set " + key);
+  Node value = parse_yaml_value(assignment.substr(equals + 1), "--set " + key);
   value.mark.line = value.mark.column = 0;
   set_dotted(root, key, std::move(value));
 }
@@ -220,14 +220,17 @@ void apply_set(Node& root, const std::string& assignment) {
 namespace {
 
 RunFile read_with(Node root, const std::vector<std::string>& sets) {
-  for (const std::string& set : sets) apply_set(root, set);
+  for (const std::string& set : sets)
+    apply_set(root, set);
   return read_run(root);
 }
 
 }  // namespace
 
 RunFile load_run(const std::string& path, const std::vector<std::string>& sets) {
-  return read_with(read_yaml_file(path), sets);
+  const TextFile file = read_text_file(path);
+  refuse_foreign(file);
+  return read_with(parse_yaml(file.text, file.name), sets);
 }
 
 RunFile read_run_text(const std::string& text, const std::string& name,

@@ -1,8 +1,8 @@
 #pragma once
 
-// A run as the user wrote it: every setting optional, every given setting with its place. Nothing is
-// filled in here; workloads/resolve.hpp makes a Job of it. The same struct is made from a YAML or
-// JSON run file, from a row of a table of runs, and from a Python mapping.
+// A run as the user wrote it: every setting optional, every given setting with its place. Nothing
+// is filled in here; workloads/resolve.hpp makes a Job of it. The same struct is made from a YAML
+// or JSON run file, from a row of a table of runs, and from a Python mapping.
 
 #include <cstdint>
 #include <map>

@@ -58,11 +58,12 @@ void read_modules(const Node& node, SoftwareStack& stack) {
 }
 
 void read_rules(const Node& node, SoftwareStack& stack) {
-  const MappingReader file(node, "rules",
-                           {"sharding", "stage_split", "compile_needed_for_async_tp",
-                            "kv_heads_replicated", "regather_in_backward", "blocking_sends",
-                            "persistent_messages", "optimizer_fused", "clip_grad_norm",
-                            "fp8_all_gather", "fp8_fast_accumulation_backward", "etp_default", "selective_matmul_every"});
+  const MappingReader file(
+      node, "rules",
+      {"sharding", "stage_split", "compile_needed_for_async_tp", "kv_heads_replicated",
+       "regather_in_backward", "blocking_sends", "persistent_messages", "optimizer_fused",
+       "clip_grad_norm", "fp8_all_gather", "fp8_fast_accumulation_backward", "etp_default",
+       "selective_matmul_every"});
   stack.sharding = file.required("sharding", to_enum<ShardingFamily>);
   stack.stage_split = file.required("stage_split", to_enum<StageSplit>);
   stack.compile_needed_for_async_tp = file.required("compile_needed_for_async_tp", to_bool);
@@ -75,8 +76,10 @@ void read_rules(const Node& node, SoftwareStack& stack) {
   stack.fp8_all_gather = file.required("fp8_all_gather", to_bool);
   stack.fp8_fast_accumulation_backward = file.required("fp8_fast_accumulation_backward", to_bool);
   const std::string etp = file.required("etp_default", to_text_value);
-  stack.etp_default = etp == "tp" ? 0 : static_cast<int>(to_integer(file.need("etp_default"),
-                                                                    "rules.etp_default"));
+  stack.etp_default =
+      etp == "tp"
+          ? 0
+          : static_cast<int>(to_integer(file.need("etp_default"), "rules.etp_default", {1, 1024}));
   stack.selective_matmul_every =
       static_cast<int>(file.required("selective_matmul_every", integer_in({1, 64})));
 }
@@ -100,9 +103,9 @@ void read_defaults(const Node& node, SoftwareStack& stack) {
 SoftwareStack load_software(const DataPath& data, const std::string& name, const Place& place,
                             const std::string& key) {
   const Node root = read_catalog_file(data, kSoftwareFolder, "software", name, place, key);
-  const MappingReader file(root, "",
-                           {"description", "date", "sources", "modules", "rules", "defaults",
-                            "host", "memory"});
+  const MappingReader file(
+      root, "",
+      {"description", "date", "sources", "modules", "rules", "defaults", "host", "memory"});
   SoftwareStack stack;
   stack.name = name;
   stack.description = file.required("description", to_text_value);

@@ -20,7 +20,9 @@ namespace forerun {
 
 /// How data-parallel state is sharded and moved.
 enum class ShardingFamily : std::uint8_t { kFsdp2 };
-constexpr auto enum_texts(ShardingFamily) { return std::array<std::string_view, 1>{"fsdp2"}; }
+constexpr auto enum_texts(ShardingFamily) {
+  return std::array<std::string_view, 1>{"fsdp2"};
+}
 FR_CHECK_ENUM(ShardingFamily, ShardingFamily::kFsdp2);
 
 /// How layers are cut into pipeline stages.
@@ -56,9 +58,9 @@ struct HostCosts {
 
 /// Memory outside the tensors of a step.
 struct MemoryCosts {
-  double allocator_slack = 0;    ///< reserved over the peak of allocated, less 1
-  double context_bytes = 0;      ///< CUDA context, NCCL buffers, libraries: device less reserved
-  double workspace_bytes = 0;    ///< cuBLAS workspaces, inside the allocator
+  double allocator_slack = 0;  ///< reserved over the peak of allocated, less 1
+  double context_bytes = 0;    ///< CUDA context, NCCL buffers, libraries: device less reserved
+  double workspace_bytes = 0;  ///< cuBLAS workspaces, inside the allocator
 };
 
 struct SoftwareStack {
@@ -78,7 +80,7 @@ struct SoftwareStack {
   bool clip_grad_norm = true;
   bool fp8_all_gather = true;
   bool fp8_fast_accumulation_backward = true;
-  int etp_default = 1;               ///< 0: as tp
+  int etp_default = 1;  ///< 0: as tp
   int selective_matmul_every = 2;
   // Defaults of a run that is silent.
   std::optional<bool> compile;

@@ -4,8 +4,8 @@ namespace forerun {
 namespace {
 
 /// torchtitan (models/llama, generate_split_points, December 2024): embedding and output weigh
-/// nothing; layers left over go to the middle stages in order, then to the last. The most even split
-/// with shorter stages first and last is the same.
+/// nothing; layers left over go to the middle stages in order, then to the last. The most even
+/// split with shorter stages first and last is the same.
 std::vector<int> middle_first(int layers, int stages) {
   std::vector<int> split(static_cast<std::size_t>(stages), layers / stages);
   int left = layers % stages;
