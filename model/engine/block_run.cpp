@@ -150,8 +150,8 @@ void BlockRunner::run_block(const Block& block, RankState& state, Observer obser
     for (const std::int8_t w : op.waits)
       wait(state.at[at(w)], w, 0);
     const bool stretches = op.stream == static_cast<int>(kComputeSlot) && !state.running.empty();
-    const double end = stretches ? stretched_end(start, op.seconds, op.family, *rates_, state)
-                                 : start + op.seconds;
+    const double end =
+        stretches ? stretched_end(start, op.seconds, op.family, rates_, state) : start + op.seconds;
     ends_[i] = end;
     observer.placed(op, i, start, end);
     if (op.stream != kNoSlot) state.at[at(op.stream)] = end;

@@ -26,7 +26,7 @@ struct Margins {
 /// Runs blocks one after the other; owns the scratch space so that nothing is allocated per block.
 class BlockRunner {
  public:
-  explicit BlockRunner(const RateTable& rates) : rates_(&rates) {}
+  explicit BlockRunner(const RateTable& rates) : rates_(rates) {}
 
   void run(const Block& block, RankState& state);
   /// The same, noting what it depended on.
@@ -42,7 +42,7 @@ class BlockRunner {
   template <class Observer>
   void run_block(const Block& block, RankState& state, Observer observer);
 
-  const RateTable* rates_;
+  RateTable rates_;
   std::vector<double> ends_;
   std::vector<Breakdown> spent_;
 };

@@ -1,11 +1,13 @@
 #include "model/engine/chain_run.hpp"
 
-#include <algorithm>
+#include <bit>
 
 namespace forerun {
 namespace {
 
-constexpr std::array<int, 1> kLead{slot_of(Stream::kCompute)};
+std::size_t at(int slot) {
+  return static_cast<std::size_t>(slot);
+}
 
 /// The state as a vector of times: slots, then beginnings and ends of running collectives.
 void flatten(const RankState& state, std::vector<double>& out) {
@@ -14,6 +16,36 @@ void flatten(const RankState& state, std::vector<double>& out) {
     out.push_back(c.begin);
     out.push_back(c.end);
   }
+}
+
+/// For each slot those whose times before a block its time afterwards depends on. `ends` is
+/// scratch.
+std::array<SlotMask, kSlots> feeds_of(const Block& block, std::vector<SlotMask>& ends) {
+  std::array<SlotMask, kSlots> feeds;
+  for (int slot = 0; slot < kSlots; ++slot)
+    feeds[at(slot)] = bit(slot);
+  ends.clear();
+  for (const Operation& op : block.operations) {
+    SlotMask mask = bit(slot_of(Stream::kHost));
+    if (op.stream != kNoSlot) mask |= feeds[at(op.stream)];
+    for (const std::int16_t a : op.after)
+      mask |= ends[at(a)];
+    for (const std::int8_t w : op.waits)
+      mask |= feeds[at(w)];
+    if (op.stream != kNoSlot) feeds[at(op.stream)] = mask;
+    if (op.records != kNoSlot) feeds[at(op.records)] = mask;
+    ends.push_back(mask);
+  }
+  return feeds;
+}
+
+/// Whether a slot that advances by less than the compute stream goes on so: none that feeds it may
+/// advance by more.
+bool may_lag(int slot, const std::array<SlotMask, kSlots>& feeds, std::span<const double> shift) {
+  for (SlotMask rest = feeds[at(slot)]; rest != 0; rest &= rest - 1) {
+    if (shift[at(std::countr_zero(rest))] > shift[at(slot)]) return false;
+  }
+  return true;
 }
 
 void advance(RankState& state, const std::vector<double>& shift, double periods) {
@@ -74,6 +106,7 @@ void ChainRunner::run_repeated(const Block& block, std::int64_t count, RankState
   }
   period_.clear();
   observer.begin();
+  const auto feeds = feeds_of(block, feeds_of_operations_);
   for (std::int64_t left = count; left > 0;) {
     observer.turn(block, state);
     ++turns_;
@@ -81,7 +114,12 @@ void ChainRunner::run_repeated(const Block& block, std::int64_t count, RankState
     flatten(state, times_);
     period_.push(times_);
     observer.note();
-    const int period = period_.find(kLead);
+    leads_.assign(1, slot_of(Stream::kCompute));
+    for (std::size_t i = state.at.size(); i < times_.size(); ++i)
+      leads_.push_back(static_cast<int>(i));  // collectives under way
+    const int period = period_.find(leads_, [&](int slot, std::span<const double> shift) {
+      return may_lag(slot, feeds, shift);
+    });
     if (period == 0 || left < period) continue;
     const auto periods = static_cast<double>(left / period);
     advance(state, period_.shift(), periods);

@@ -36,6 +36,8 @@ class ChainRunner {
   BlockRunner blocks_;
   PeriodFinder period_;
   std::vector<double> times_;
+  std::vector<int> leads_;  // of times_
+  std::vector<SlotMask> feeds_of_operations_;
   std::vector<SlotBreakdowns> spent_history_;
   std::int64_t turns_ = 0;
 };

@@ -36,7 +36,7 @@ struct ChainLinkKey {
 class ChainTable {
  public:
   ChainTable(const ProgramPool& pool, const RateTable& rates)
-      : pool_(pool), rates_(rates), runner_(pool, rates_) {}
+      : pool_(pool), rates_(rates), runner_(pool, rates) {}
 
   struct Entry {
     bool linear = false;

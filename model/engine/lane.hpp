@@ -16,6 +16,16 @@ struct Arrival {
   double on_wire = 0;  ///< of which at most this was the message's own time
 };
 
+template <class Visit>
+void visit_times(RankState& state, Visit visit) {
+  for (int slot = 0; slot < kSlots; ++slot)
+    visit(state.at[static_cast<std::size_t>(slot)], slot);
+  for (RunningCollective& c : state.running) {
+    visit(c.begin, static_cast<int>(kNoSlot));
+    visit(c.end, static_cast<int>(kNoSlot));
+  }
+}
+
 /// Times only.
 class FastLane {
  public:
@@ -60,18 +70,11 @@ class FastLane {
   double device_end();
   double end() { return std::max(device_end(), state_[Stream::kHost]); }
 
-  /// Visits every time of the state, the compute stream's first.
+  /// Visits every time of the state with its slot, kNoSlot for collectives under way.
   template <class Visit>
   void each_time(Visit visit) {
     settle();
-    visit(state_[Stream::kCompute]);
-    for (int slot = 0; slot < kSlots; ++slot) {
-      if (slot != slot_of(Stream::kCompute)) visit(state_.at[static_cast<std::size_t>(slot)]);
-    }
-    for (RunningCollective& c : state_.running) {
-      visit(c.begin);
-      visit(c.end);
-    }
+    visit_times(state_, visit);
   }
   [[nodiscard]] Snapshot snapshot() const { return {}; }
   void repeat(const Snapshot& /*before*/, double /*periods*/) {}
@@ -109,14 +112,7 @@ class FollowedLane {
 
   template <class Visit>
   void each_time(Visit visit) {
-    visit(state_[Stream::kCompute]);
-    for (int slot = 0; slot < kSlots; ++slot) {
-      if (slot != slot_of(Stream::kCompute)) visit(state_.at[static_cast<std::size_t>(slot)]);
-    }
-    for (RunningCollective& c : state_.running) {
-      visit(c.begin);
-      visit(c.end);
-    }
+    visit_times(state_, visit);
   }
   [[nodiscard]] const Snapshot& snapshot() const { return spent_; }
   void repeat(const Snapshot& before, double periods);

@@ -1,6 +1,5 @@
 #include "model/engine/period.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace forerun {
@@ -22,35 +21,30 @@ bool PeriodFinder::shows(int period, std::span<const int> leads) {
   const std::vector<double>& now = back(0);
   const std::vector<double>& before = back(period);
   if (now.size() != before.size()) return false;
-  const auto advance = [&](std::size_t i) { return now[i] - before[i]; };
-  const double lead = advance(static_cast<std::size_t>(leads[0]));
-  for (const int i : leads) {
-    const auto at = static_cast<std::size_t>(i);
-    if (std::abs(advance(at) - lead) > rounding_of(now[at])) return false;
-  }
-  bool all_alike = true;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    if (advance(i) > lead + rounding_of(now[i])) return false;
-    all_alike &= std::abs(advance(i) - lead) <= rounding_of(now[i]);
-  }
-  if (!all_alike) {
-    if (count_ <= 2 * period || back(2 * period).size() != now.size()) return false;
-    const std::vector<double>& earlier = back(2 * period);
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      if (std::abs(advance(i) - (before[i] - earlier[i])) > rounding_of(now[i])) return false;
-    }
-  }
   shift_.resize(now.size());
   for (std::size_t i = 0; i < now.size(); ++i)
-    shift_[i] = advance(i);
-  return true;
+    shift_[i] = now[i] - before[i];
+  const double lead = shift_[static_cast<std::size_t>(leads[0])];
+  for (const int i : leads) {
+    const auto at = static_cast<std::size_t>(i);
+    if (std::abs(shift_[at] - lead) > rounding_of(now[at])) return false;
+  }
+  lagging_.clear();
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (shift_[i] > lead + rounding_of(now[i])) return false;
+    if (shift_[i] < lead - rounding_of(now[i])) lagging_.push_back(static_cast<int>(i));
+  }
+  return lagging_.empty() || advanced_so_before(period);
 }
 
-int PeriodFinder::find(std::span<const int> leads, int longest) {
-  for (int period = 1; period <= longest && period < count_; ++period) {
-    if (shows(period, leads)) return period;
+bool PeriodFinder::advanced_so_before(int period) const {
+  if (count_ <= 2 * period || back(2 * period).size() != shift_.size()) return false;
+  const std::vector<double>& before = back(period);
+  const std::vector<double>& earlier = back(2 * period);
+  for (std::size_t i = 0; i < shift_.size(); ++i) {
+    if (std::abs(shift_[i] - (before[i] - earlier[i])) > rounding_of(back(0)[i])) return false;
   }
-  return 0;
+  return true;
 }
 
 }  // namespace forerun

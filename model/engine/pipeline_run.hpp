@@ -100,7 +100,11 @@ class PipelineRun {
       run_to(tape_->marks[m].step);
       if (m > 0 && tape_->marks[m].pattern != tape_->marks[m - 1].pattern) period_.clear();
       note();
-      const int period = period_.find(leads_, kLongestCyclePeriod);
+      const auto may_lag = [&](int i, std::span<const double> shift) {
+        const auto at = static_cast<std::size_t>(i);
+        return is_host_[at] || shift[at] == 0;  // a host waits for nothing, a stream stands idle
+      };
+      const int period = period_.find(leads_, may_lag, kLongestCyclePeriod);
       if (period == 0 || missing % period != 0) continue;
       leap(m, period, missing);
       return true;
@@ -108,13 +112,14 @@ class PipelineRun {
     return missing == 0;
   }
 
+  /// Visits every time with its slot, kNoSlot for collectives and messages under way.
   template <class Visit>
   void each_time(Visit visit) {
     for (std::size_t r = 0; r < ranks(); ++r)
       lanes_[r].each_time(visit);
     for (std::size_t box = 0; box < mailboxes_.size(); ++box) {
       for (std::uint32_t n = mailboxes_[box].received; n != mailboxes_[box].sent; ++n) {
-        visit(letter(box, n));
+        visit(letter(box, n), kNoSlot);
       }
     }
   }
@@ -122,15 +127,13 @@ class PipelineRun {
   void note() {
     times_.clear();
     leads_.clear();
-    for (std::size_t r = 0; r < ranks(); ++r) {
-      leads_.push_back(static_cast<int>(times_.size()));
-      lanes_[r].each_time([&](double& time) { times_.push_back(time); });
-    }
-    for (std::size_t box = 0; box < mailboxes_.size(); ++box) {
-      for (std::uint32_t n = mailboxes_[box].received; n != mailboxes_[box].sent; ++n) {
-        times_.push_back(letter(box, n));
-      }
-    }
+    is_host_.clear();
+    each_time([&](double time, int slot) {
+      const bool leads = slot == slot_of(Stream::kCompute) || slot == kNoSlot;
+      if (leads) leads_.push_back(static_cast<int>(times_.size()));
+      is_host_.push_back(slot == slot_of(Stream::kHost));
+      times_.push_back(time);
+    });
     period_.push(times_);
     if constexpr (kFollows) {
       snapshots_.emplace_back();
@@ -151,7 +154,7 @@ class PipelineRun {
     if (repetitions == 0) return;
     const auto periods = static_cast<double>(repetitions / period);
     std::size_t i = 0;
-    each_time([&](double& time) { time += periods * period_.shift()[i++]; });
+    each_time([&](double& time, int /*slot*/) { time += periods * period_.shift()[i++]; });
     if constexpr (kFollows) {
       const auto& before = snapshots_[snapshots_.size() - 1 - step];
       for (std::size_t r = 0; r < ranks(); ++r)
@@ -192,7 +195,8 @@ class PipelineRun {
   std::vector<double> arrivals_;  // mailbox by mailbox
   PeriodFinder period_;
   std::vector<double> times_;
-  std::vector<int> leads_;
+  std::vector<int> leads_;     // of times_: compute streams, collectives and messages under way
+  std::vector<bool> is_host_;  // for each of times_
   std::vector<std::vector<typename Lane::Snapshot>> snapshots_;
 };
 

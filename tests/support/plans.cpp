@@ -198,6 +198,22 @@ std::vector<PlanList> benchmark_plans(std::size_t count, std::uint64_t seed) {
   return out;
 }
 
+std::vector<PlanList> golden_plans() {
+  std::vector<PlanList> out;
+  std::uint64_t seed = 100;
+  for (const PlanSpace& space : {
+           PlanSpace{.model = "llama3-8b", .gpus = 8, .pp = {1, 2}},
+           PlanSpace{.model = "llama3-8b", .gpus = 128},
+           PlanSpace{.model = "llama3-70b", .gpus = 256},
+           PlanSpace{.model = "llama3-70b", .gpus = 512, .cluster = "dgx-h100"},
+           PlanSpace{.model = "llama3-405b", .gpus = 512},
+           PlanSpace{.model = "llama3-405b", .gpus = 2048, .cluster = "dgx-h100"},
+       }) {
+    out.push_back(some_plans(space, 20, seed++));
+  }
+  return out;
+}
+
 std::string describe(const Plan& p) {
   return fmt::format(
       "seq {} mbs {} gbs {} {} tp {}{} cp {} pp {} x {} {} dp {} {} {}{}{} reshard {}",
@@ -206,6 +222,11 @@ std::string describe(const Plan& p) {
       p.dp_shard, to_text(p.recompute), p.compile ? "compiled" : "eager",
       p.async_tp ? " async" : "", p.loss == LossKind::kParallel ? " loss-parallel" : "",
       to_text(p.reshard));
+}
+
+std::string describe(const Scenario& scenario, const Plan& plan) {
+  return fmt::format("{} on {} of {}: {}", scenario.model.name, scenario.cluster.gpus,
+                     scenario.cluster.name, describe(plan));
 }
 
 }  // namespace forerun::test

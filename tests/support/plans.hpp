@@ -48,7 +48,12 @@ PlanList sweep_plans(const PlanSpace& space, std::size_t count, std::uint64_t se
 /// 10,000 plans over three models (8B on 64, 70B on 256, 405B on 512 GPUs), PP up to 16.
 std::vector<PlanList> benchmark_plans(std::size_t count = 10000, std::uint64_t seed = 20241211);
 
+/// 120 plans over models, clusters and every way to run a block.
+std::vector<PlanList> golden_plans();
+
 /// A short text that tells one plan from another in a failure message.
 std::string describe(const Plan& plan);
+/// The same with the model and the cluster.
+std::string describe(const Scenario& scenario, const Plan& plan);
 
 }  // namespace forerun::test
