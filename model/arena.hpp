@@ -1,8 +1,8 @@
 #pragma once
 
-// A replay of the caching allocator with expandable segments: one growing range of addresses a pool,
-// best fit, neighbours merged when freed. What it holds is the highest address in use, which is more
-// than what is live where a freed tensor is too small for the next one.
+// A replay of the caching allocator with expandable segments: one growing range of addresses a
+// pool, best fit, neighbours merged when freed. What it holds is the highest address in use, which
+// is more than what is live where a freed tensor is too small for the next one.
 // (c10/cuda/CUDACachingAllocator.cpp; sizes are rounded by the caller.)
 
 #include <cstddef>

@@ -6,8 +6,8 @@ namespace forerun {
 namespace {
 
 bool reads(const Kernel& kernel, std::size_t producer) {
-  return std::find(kernel.after.begin(), kernel.after.end(),
-                   static_cast<std::int16_t>(producer)) != kernel.after.end();
+  return std::find(kernel.after.begin(), kernel.after.end(), static_cast<std::int16_t>(producer)) !=
+         kernel.after.end();
 }
 
 /// A product whose rows are the gathered tokens.

@@ -29,7 +29,8 @@ class Differentiator {
       const Tensor& tensor = block_.graph[TensorId(i)];
       placed_.push_back(tensor.producer.valid() ? TensorId() : place_source(tensor));
     }
-    for (int i = 0; i < block_.graph.ops(); ++i) place_op(block_.graph[OpId(i)]);
+    for (int i = 0; i < block_.graph.ops(); ++i)
+      place_op(block_.graph[OpId(i)]);
     result_.input = placed(block_.input);
     result_.output = placed(block_.output);
     if (!is_loss()) {
@@ -51,8 +52,10 @@ class Differentiator {
 
   void place_op(const Operator& op) {
     Operator placed_op = op;
-    for (TensorId& input : placed_op.inputs) input = placed(input);
-    for (TensorId& held : placed_op.holds) held = placed(held);
+    for (TensorId& input : placed_op.inputs)
+      input = placed(input);
+    for (TensorId& held : placed_op.holds)
+      held = placed(held);
     for (TensorId& output : placed_op.outputs) {
       Tensor tensor = block_.graph[output];
       tensor.producer = {};
@@ -81,11 +84,13 @@ class Differentiator {
       result_.output_gradient = g().add_tensor(tensor, g().layout(result_.output));
       set_gradient(result_.output, result_.output_gradient);
     }
-    for (int i = result_.forward_ops - 1; i >= 0; --i) differentiate_op(OpId(i));
+    for (int i = result_.forward_ops - 1; i >= 0; --i)
+      differentiate_op(OpId(i));
     if (g()[result_.input].differentiable) {
       result_.input_gradient = finished(result_.input, gradient(result_.input));
     }
-    for (const TensorId parameter : block_.parameters) finish_parameter(placed(parameter));
+    for (const TensorId parameter : block_.parameters)
+      finish_parameter(placed(parameter));
   }
 
   void finish_parameter(TensorId parameter) {
@@ -130,7 +135,8 @@ class Differentiator {
     op.space = space;
     op.name = name;
     op.inputs.assign(inputs.begin(), inputs.end());
-    const TensorId out = g().add_tensor({name, dtype, dims, ParameterStyle::kNone, true, {}, {}}, {});
+    const TensorId out =
+        g().add_tensor({name, dtype, dims, ParameterStyle::kNone, true, {}, {}}, {});
     op.outputs.push_back(out);
     g().add(op);
     return out;
@@ -156,8 +162,8 @@ class Differentiator {
     if (!dy.valid()) return;
     if (op.fn == Fn::kRedistribute) return redistribute(id, op, dy);
     // A quantised linear casts its gradient before it is gathered.
-    const bool casts_first = op.fn == Fn::kLinear && g()[op.inputs[0]].dtype == DType::kFp8 &&
-                             !partial_somewhere(dy);
+    const bool casts_first =
+        op.fn == Fn::kLinear && g()[op.inputs[0]].dtype == DType::kFp8 && !partial_somewhere(dy);
     if (!casts_first) dy = finished(out, dy);
     if (g()[out].gradient_of.valid()) return accumulate(g()[out].gradient_of, dy);
     rule(op, dy);
@@ -181,8 +187,8 @@ class Differentiator {
       case Fn::kRsqrt:
         return accumulate(x, pointwise(Fn::kMul, {dy, op.outputs[0]}, x, "rsqrt.backward"));
       case Fn::kMean:
-        return accumulate(x, apply(Fn::kFill, OpSpace::kPointwise, {dy}, g()[x].dims,
-                                   DType::kFp32, "mean.backward"));
+        return accumulate(x, apply(Fn::kFill, OpSpace::kPointwise, {dy}, g()[x].dims, DType::kFp32,
+                                   "mean.backward"));
       case Fn::kSilu:
       case Fn::kGelu:
         return accumulate(x, pointwise(op.fn, {dy, x}, x, "activation.backward"));
@@ -202,9 +208,8 @@ class Differentiator {
       case Fn::kEmbedding:
         return embedding(op, dy);
       case Fn::kLogSoftmax:
-        return accumulate(x, apply(Fn::kLogSoftmaxBackward, OpSpace::kExtern,
-                                   {dy, op.outputs[0]}, g()[x].dims, DType::kFp32,
-                                   "loss.log_softmax.backward"));
+        return accumulate(x, apply(Fn::kLogSoftmaxBackward, OpSpace::kExtern, {dy, op.outputs[0]},
+                                   g()[x].dims, DType::kFp32, "loss.log_softmax.backward"));
       default:
         throw Bug("no backward rule for operator " + std::string(op.name));
     }
@@ -260,10 +265,11 @@ class Differentiator {
     backward.name = "norm.backward";
     backward.inputs = {dy, x, w};
     const Tensor weight = g()[w];
-    backward.outputs = {g().add_tensor({"norm.dx", DType::kBf16, g()[x].dims,
-                                        ParameterStyle::kNone, true, {}, {}}, {}),
-                        g().add_tensor({"norm.dw", weight.dtype, weight.dims,
-                                        ParameterStyle::kNone, true, {}, {}}, {})};
+    backward.outputs = {
+        g().add_tensor({"norm.dx", DType::kBf16, g()[x].dims, ParameterStyle::kNone, true, {}, {}},
+                       {}),
+        g().add_tensor({"norm.dw", weight.dtype, weight.dims, ParameterStyle::kNone, true, {}, {}},
+                       {})};
     g().add(backward);
     accumulate(x, backward.outputs[0]);
     accumulate(w, backward.outputs[1]);
@@ -294,8 +300,8 @@ class Differentiator {
       dy_wgrad = pointwise(Fn::kTranspose, {dy_wgrad}, dy_wgrad, "fp8.gradient.transpose");
       xs = pointwise(Fn::kTranspose, {xs}, xs, "fp8.input.transpose");
     }
-    const TensorId dw = apply(Fn::kLinearWgrad, OpSpace::kExtern, {dy_wgrad, xs}, weight,
-                              DType::kBf16, op.name);
+    const TensorId dw =
+        apply(Fn::kLinearWgrad, OpSpace::kExtern, {dy_wgrad, xs}, weight, DType::kBf16, op.name);
     accumulate(x, dx);
     accumulate(weight_source(w), dw);
   }
@@ -317,8 +323,8 @@ class Differentiator {
     const Dims dims = g()[dy].dims;
     const TensorId wide =
         apply(Fn::kCast, OpSpace::kPointwise, {dy}, dims, DType::kFp32, "fp8.gradient.float");
-    const TensorId scaled = apply(Fn::kScale, OpSpace::kPointwise, {wide, amax}, dims,
-                                  DType::kFp32, "fp8.gradient.scale");
+    const TensorId scaled = apply(Fn::kScale, OpSpace::kPointwise, {wide, amax}, dims, DType::kFp32,
+                                  "fp8.gradient.scale");
     const TensorId clamped = pointwise(Fn::kScale, {scaled}, scaled, "fp8.gradient.clamp");
     return apply(Fn::kCast, OpSpace::kPointwise, {clamped}, dims, DType::kFp8, "fp8.gradient");
   }

@@ -30,10 +30,15 @@ class PassLowering {
   /// `saved`: tensors that live from the forward to the backward pass.
   PassLowering(const DifferentiatedBlock& block, const BlockRequest& request,
                const std::vector<FusedKernel>& fused, const std::vector<bool>& saved)
-      : graph_(block.graph), request_(request), fused_(fused), saved_(saved),
-        tensors_(saved.size()), is_parameter_gradient_(saved.size(), false),
+      : graph_(block.graph),
+        request_(request),
+        fused_(fused),
+        saved_(saved),
+        tensors_(saved.size()),
+        is_parameter_gradient_(saved.size(), false),
         is_boundary_(saved.size(), false) {
     is_boundary_[at(block.input)] = is_boundary_[at(block.output)] = true;
+    input_gradient_ = block.input_gradient;
     for (const ParameterGradient& p : block.parameter_gradients) {
       is_parameter_gradient_[at(p.gradient)] = true;
     }
@@ -43,8 +48,10 @@ class PassLowering {
   /// that stay when it ends. `lives` gets the tensors that the pass makes or frees.
   std::vector<Kernel> run(const std::vector<bool>& held, const std::vector<bool>& kept,
                           std::vector<TensorLife>& lives) {
-    for (const FusedKernel& fused : fused_) lower(fused);
-    for (std::size_t t = 0; t < tensors_.size(); ++t) settle(t, held[t], kept[t], lives);
+    for (const FusedKernel& fused : fused_)
+      lower(fused);
+    for (std::size_t t = 0; t < tensors_.size(); ++t)
+      settle(t, held[t], kept[t], lives);
     return std::move(kernels_);
   }
 
@@ -83,9 +90,11 @@ class PassLowering {
     kernel.recompute = fused.ops[0].recompute;
     if (kernel.name.empty()) kernel.name = first_op(fused).name;
     const auto self = static_cast<int>(kernels_.size());
-    for (const TensorId t : fused.reads) touch(t, self, kernel);
+    for (const TensorId t : fused.reads)
+      touch(t, self, kernel);
     for (const Execution& e : fused.ops) {
-      for (const TensorId t : graph_[e.op].holds) hold(t, self);
+      for (const TensorId t : graph_[e.op].holds)
+        hold(t, self);
     }
     for (const TensorId t : fused.writes) {
       tensors_[at(t)].made = self;
@@ -107,7 +116,8 @@ class PassLowering {
     const bool other_stream = producer.is_collective() != kernel.is_collective() ||
                               (kernel.is_collective() && producer.comm.dim != kernel.comm.dim);
     const auto made = static_cast<std::int16_t>(life.made);
-    const bool known = std::find(kernel.after.begin(), kernel.after.end(), made) != kernel.after.end();
+    const bool known =
+        std::find(kernel.after.begin(), kernel.after.end(), made) != kernel.after.end();
     if (other_stream && !known && kernel.after.size() < kernel.after.capacity()) {
       kernel.after.push_back(made);
     }
@@ -154,7 +164,8 @@ class PassLowering {
   void attention(const FusedKernel& fused, const Operator& op) {
     const bool backward = op.fn == Fn::kAttentionBackward;
     const std::size_t shift = backward ? 1 : 0;  // inputs of the backward begin with dout
-    const Dims q = graph_.local_dims(op.inputs[shift]), kv = graph_.local_dims(op.inputs[shift + 1]);
+    const Dims q = graph_.local_dims(op.inputs[shift]),
+               kv = graph_.local_dims(op.inputs[shift + 1]);
     const TensorId lse = backward ? op.inputs[5] : op.outputs[1];
     const int cp = graph_.degrees().cp;
     Kernel kernel;
@@ -183,8 +194,8 @@ class PassLowering {
   /// Query-key pairs under the causal mask (and window), zigzag-balanced over context parallelism.
   [[nodiscard]] double computed_pairs(const AttentionShape& s) const {
     const double whole = static_cast<double>(request_.options.sequence);
-    const double w = request_.window > 0 ? std::min(static_cast<double>(request_.window), whole)
-                                         : whole;
+    const double w =
+        request_.window > 0 ? std::min(static_cast<double>(request_.window), whole) : whole;
     const double per_head = w * whole - w * w / 2;
     return per_head * static_cast<double>(s.batch * s.heads) / graph_.degrees().cp;
   }
@@ -196,7 +207,7 @@ class PassLowering {
     kernel.name = backward ? "attention.backward.accumulate" : "attention.merge";
     kernel.family = request_.compiled ? KernelFamily::kFused : KernelFamily::kEager;
     kernel.category = fused.ops[0].recompute ? Category::kRecompute : Category::kAttention;
-    constexpr int kAccumulate = 3 * (2 + 4 + 4);        // dq, dk, dv: read bf16, add to fp32
+    constexpr int kAccumulate = 3 * (2 + 4 + 4);         // dq, dk, dv: read bf16, add to fp32
     constexpr int kCast = 2 + 4, kUpdate = 12 + 8 + 12;  // difference, product, difference
     constexpr int kFusedUpdate = 2 + 4 + 4;
     if (backward) {
@@ -247,16 +258,18 @@ class PassLowering {
 
   [[nodiscard]] Category category(const FusedKernel& fused) const {
     if (fused.ops[0].recompute) return Category::kRecompute;
-    const bool quantising = std::all_of(fused.ops.begin(), fused.ops.end(), [&](const Execution& e) {
-      return graph_[e.op].name.starts_with("fp8.");
-    });
+    const bool quantising =
+        std::all_of(fused.ops.begin(), fused.ops.end(),
+                    [&](const Execution& e) { return graph_[e.op].name.starts_with("fp8."); });
     return quantising ? Category::kCast : Category::kPointwise;
   }
 
   [[nodiscard]] std::int64_t traffic(const FusedKernel& fused, const Operator& op) const {
     std::int64_t reads = 0, writes = 0;
-    for (const TensorId t : fused.reads) reads += graph_.local_bytes(t);
-    for (const TensorId t : fused.writes) writes += graph_.local_bytes(t);
+    for (const TensorId t : fused.reads)
+      reads += graph_.local_bytes(t);
+    for (const TensorId t : fused.writes)
+      writes += graph_.local_bytes(t);
     switch (op.fn) {
       case Fn::kEmbedding:  // reads only the rows that are looked up
         return 2 * writes;
@@ -274,8 +287,8 @@ class PassLowering {
 
   // ---- memory --------------------------------------------------------------------------------
 
-  /// Bytes that a tensor takes while it lives. Partial sums over cp are exchanged chunk by chunk, so
-  /// a rank holds one chunk of them.
+  /// Bytes that a tensor takes while it lives. Partial sums over cp are exchanged chunk by chunk,
+  /// so a rank holds one chunk of them.
   [[nodiscard]] std::int64_t held_bytes(TensorId t) const {
     std::int64_t bytes = graph_.local_bytes(t);
     const bool partial = graph_.layout(t)[MeshDim::kContext].is_partial();
@@ -290,6 +303,8 @@ class PassLowering {
   [[nodiscard]] MemoryComponent component(std::size_t t) const {
     if (is_parameter_gradient_[t]) return MemoryComponent::kUnreduced;
     if (is_boundary_[t]) return MemoryComponent::kActivations;  // passes from block to block
+    const bool handed_on = input_gradient_.valid() && at(input_gradient_) == t;
+    if (handed_on) return MemoryComponent::kTemporaries;  // and so does its gradient
     if (request_.kind == BlockKind::kHead) return MemoryComponent::kLoss;
     return saved_[t] ? MemoryComponent::kActivations : MemoryComponent::kTemporaries;
   }
@@ -319,6 +334,7 @@ class PassLowering {
   std::vector<Life> tensors_;
   std::vector<bool> is_parameter_gradient_;
   std::vector<bool> is_boundary_;
+  TensorId input_gradient_;
   std::vector<std::pair<TensorId, TensorId>> sources_;
   std::vector<Kernel> kernels_;
 };
@@ -356,8 +372,10 @@ class PoolReplay {
   static std::int64_t unnamed_bytes(const MemoryChange& memory,
                                     const std::vector<TensorLife>& lives, int self) {
     std::int64_t bytes = 0;
-    for (const MemoryDelta& d : memory.allocated) bytes += d.bytes;
-    for (const TensorLife& t : lives) bytes -= t.made == self ? t.bytes : 0;
+    for (const MemoryDelta& d : memory.allocated)
+      bytes += d.bytes;
+    for (const TensorLife& t : lives)
+      bytes -= t.made == self ? t.bytes : 0;
     return bytes;
   }
 
@@ -402,9 +420,8 @@ void count_parameters(const DifferentiatedBlock& block, BlockKernels& out) {
 }  // namespace
 
 BlockKernels block_kernels(const ModelSpec& model, const BlockRequest& request) {
-  const DifferentiatedBlock block =
-      differentiate(build_block(request.kind, model, request.options), request.degrees,
-                    request.autodiff);
+  const DifferentiatedBlock block = differentiate(build_block(request.kind, model, request.options),
+                                                  request.degrees, request.autodiff);
   const BlockPasses passes =
       split_passes(block, request.recompute, request.compiled, request.save_list);
   const auto tensors = static_cast<std::size_t>(block.graph.graph().tensors());

@@ -13,7 +13,8 @@ class PassCosting {
 
   CostedPass run() {
     if (compiled_) pass_.host_seconds += context_.host->compiled_region;
-    for (const Kernel& kernel : kernels_) add(kernel);
+    for (const Kernel& kernel : kernels_)
+      add(kernel);
     return std::move(pass_);
   }
 
@@ -26,8 +27,9 @@ class PassCosting {
     op.collective = kernel.comm.collective;
     op.after.assign(kernel.after.begin(), kernel.after.end());
     op.stream = static_cast<std::int8_t>(slot_of(stream(kernel)));
-    op.seconds = kernel.is_collective() ? collective(kernel)
-                                        : context_.costs->kernel(kernel, context_.attention, context_.fp8_step);
+    op.seconds = kernel.is_collective()
+                     ? collective(kernel)
+                     : context_.costs->kernel(kernel, context_.attention, context_.fp8_step);
     pass_.host_seconds += host(kernel);
     op.issued_at = pass_.host_seconds;
     pass_.operations.push_back(op);
@@ -66,8 +68,8 @@ class PassCosting {
     return overlapped(kernel, bytes, span);
   }
 
-  /// Async TP: pieces are copied between neighbours beside the pieces of the products; what a piece's
-  /// copy takes longer than its product stays exposed, and each step has a barrier.
+  /// Async TP: pieces are copied between neighbours beside the pieces of the products; what a
+  /// piece's copy takes longer than its product stays exposed, and each step has a barrier.
   [[nodiscard]] double overlapped(const Kernel& kernel, double bytes, const Span& span) const {
     const auto n = static_cast<double>(span.ranks);
     const Costs& costs = *context_.costs;

@@ -50,10 +50,10 @@ struct Forecast {
   Metrics metrics;
   Interval step_time, tokens_s_gpu, tflops_gpu, mfu, peak_mem, allocated;
   double p_fits = 0;
-  double model_flops_full_gpu = 0;   ///< other convention: attention without causal halving
-  double hardware_flops_gpu = 0;     ///< other convention: recomputed products counted
-  Breakdown breakdown{};             ///< seconds by category; sums to the step
-  Resident live_at_peak{};           ///< bytes by component on the fullest rank
+  double model_flops_full_gpu = 0;  ///< other convention: attention without causal halving
+  double hardware_flops_gpu = 0;    ///< other convention: recomputed products counted
+  Breakdown breakdown{};            ///< seconds by category; sums to the step
+  Resident live_at_peak{};          ///< bytes by component on the fullest rank
   std::string peak_where;
   std::vector<RankMemory> ranks;
   std::vector<StageForecast> stages;
@@ -62,8 +62,8 @@ struct Forecast {
   std::string top_assumption;
   Job job;  ///< resolved input
   std::string profile_id, profile_date;
-  std::string engine;            ///< "analytic" or "des"
-  std::string event_fingerprint; ///< where the event engine ran
+  std::string engine;             ///< "analytic" or "des"
+  std::string event_fingerprint;  ///< where the event engine ran
 };
 
 }  // namespace forerun

@@ -13,7 +13,8 @@
 
 namespace forerun {
 
-/// Why a valid plan is not modelled ("schedule zbv"); empty if it is. Validity comes before support.
+/// Why a valid plan is not modelled ("schedule zbv"); empty if it is. Validity comes before
+/// support.
 std::string unsupported_part(const Scenario& scenario, const Plan& plan, const Profile& profile);
 
 struct ForecasterOptions {
@@ -34,7 +35,9 @@ class Forecaster {
   /// Everything that is printed of one plan. Intervals are left to the caller, who knows residuals.
   Forecast explain(const Job& job);
 
+  /// Of the plan that was evaluated last.
   [[nodiscard]] const Timeline& timeline() const { return timeline_; }
+  [[nodiscard]] const std::vector<MemoryFold>& memory() const { return folds_; }  ///< by rank
   /// Metrics from a step time and memory folds, whichever engine made them.
   const Metrics& measure(const Plan& plan, double step_seconds,
                          const std::vector<MemoryFold>& memory);

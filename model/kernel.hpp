@@ -18,14 +18,27 @@ namespace forerun {
 
 /// Where a moment of the step is charged (the keys of breakdown_s).
 enum class Category : std::uint8_t {
-  kGemm, kAttention, kPointwise, kCast, kOptimizer, kExposedTp, kExposedCp, kExposedEp,
-  kExposedPp, kExposedDp, kBubble, kHost, kRecompute, kInterference, kOther
+  kGemm,
+  kAttention,
+  kPointwise,
+  kCast,
+  kOptimizer,
+  kExposedTp,
+  kExposedCp,
+  kExposedEp,
+  kExposedPp,
+  kExposedDp,
+  kBubble,
+  kHost,
+  kRecompute,
+  kInterference,
+  kOther
 };
 inline constexpr std::size_t kCategories = 15;
 constexpr auto enum_texts(Category) {
   return std::array<std::string_view, kCategories>{
-      "gemm",       "attention",  "pointwise",  "cast",       "optimizer",
-      "exposed_tp", "exposed_cp", "exposed_ep", "exposed_pp", "exposed_dp",
+      "gemm",       "attention",  "pointwise",  "cast",         "optimizer",
+      "exposed_tp", "exposed_cp", "exposed_ep", "exposed_pp",   "exposed_dp",
       "bubble",     "host",       "recompute",  "interference", "other"};
 }
 FR_CHECK_ENUM(Category, Category::kOther);
@@ -35,10 +48,10 @@ enum class KernelFamily : std::uint8_t {
   kGemm,
   kAttentionForward,
   kAttentionBackward,
-  kEager,       ///< one elementwise operator, contiguous
-  kEagerReduce, ///< one reduction operator
-  kFused,       ///< compiled or hand-fused pointwise and normalisation kernels
-  kStrided,     ///< copies between layouts, complex arithmetic, gathers and scatters
+  kEager,        ///< one elementwise operator, contiguous
+  kEagerReduce,  ///< one reduction operator
+  kFused,        ///< compiled or hand-fused pointwise and normalisation kernels
+  kStrided,      ///< copies between layouts, complex arithmetic, gathers and scatters
   kOptimizer,
   kCollective,
 };
@@ -93,7 +106,7 @@ enum class MemoryComponent : std::uint8_t {
 inline constexpr std::size_t kMemoryComponents = 10;
 constexpr auto enum_texts(MemoryComponent) {
   return std::array<std::string_view, kMemoryComponents>{
-      "parameters", "optimizer",   "gradients", "gathered", "unreduced",
+      "parameters",  "optimizer",   "gradients", "gathered", "unreduced",
       "activations", "temporaries", "loss",      "pipeline", "other"};
 }
 FR_CHECK_ENUM(MemoryComponent, MemoryComponent::kOther);
@@ -132,10 +145,10 @@ struct Kernel {
   KernelFamily family = KernelFamily::kEager;
   Category category = Category::kPointwise;
   bool recompute = false;
-  int repeat = 1;           ///< identical launches, one after the other
-  int overlap_chunks = 1;   ///< async TP: cut into this many pieces beside a collective's pieces
-  int overlapped_with = -1; ///< of a collective under async TP: the kernel that hides it
-  std::int64_t bytes = 0;   ///< read and written
+  int repeat = 1;            ///< identical launches, one after the other
+  int overlap_chunks = 1;    ///< async TP: cut into this many pieces beside a collective's pieces
+  int overlapped_with = -1;  ///< of a collective under async TP: the kernel that hides it
+  std::int64_t bytes = 0;    ///< read and written
   GemmShape gemm;
   AttentionShape attention;
   CommShape comm;

@@ -16,7 +16,8 @@ std::string to_text(Placement placement) {
 
 CollectiveKind collective_of(Placement from, Placement to) {
   if (from == to || from.is_replicate()) return CollectiveKind::kNone;
-  if (from.is_shard()) return to.is_replicate() ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll;
+  if (from.is_shard())
+    return to.is_replicate() ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll;
   return to.is_shard() ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
 }
 

@@ -30,7 +30,9 @@ struct Placement {
   std::int8_t dim = 0;  ///< of kShard
 
   static constexpr Placement replicate() { return {}; }
-  static constexpr Placement shard(int dim) { return {Kind::kShard, static_cast<std::int8_t>(dim)}; }
+  static constexpr Placement shard(int dim) {
+    return {Kind::kShard, static_cast<std::int8_t>(dim)};
+  }
   static constexpr Placement partial() { return {Kind::kPartial, 0}; }
 
   [[nodiscard]] constexpr bool is_shard() const { return kind == Kind::kShard; }
@@ -44,10 +46,16 @@ struct Placement {
 std::string to_text(Placement placement);
 
 enum class CollectiveKind : std::uint8_t {
-  kNone, kAllGather, kReduceScatter, kAllReduce, kAllToAll, kSendRecv, kBroadcast
+  kNone,
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kAllToAll,
+  kSendRecv,
+  kBroadcast
 };
 constexpr auto enum_texts(CollectiveKind) {
-  return std::array<std::string_view, 7>{"none",       "allgather", "reducescatter", "allreduce",
+  return std::array<std::string_view, 7>{"none",     "allgather", "reducescatter", "allreduce",
                                          "alltoall", "sendrecv",  "broadcast"};
 }
 FR_CHECK_ENUM(CollectiveKind, CollectiveKind::kBroadcast);
@@ -70,7 +78,9 @@ constexpr Placement gradient_placement(Placement forward) {
 /// cuts the batch outside the block; FSDP cuts parameters as units, model/sharding.)
 enum class MeshDim : std::uint8_t { kTensor, kContext };
 inline constexpr std::size_t kMeshDims = 2;
-constexpr auto enum_texts(MeshDim) { return std::array<std::string_view, 2>{"tp", "cp"}; }
+constexpr auto enum_texts(MeshDim) {
+  return std::array<std::string_view, 2>{"tp", "cp"};
+}
 FR_CHECK_ENUM(MeshDim, MeshDim::kContext);
 
 /// A placement on each mesh dimension.

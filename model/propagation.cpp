@@ -71,8 +71,8 @@ class Rule {
 
   /// An input that has size 1 along the cut dimension is broadcast and stays whole.
   [[nodiscard]] Placement follow(std::size_t input, Placement target) const {
-    const bool whole = target.is_shard() &&
-                       tensor(input).dims[static_cast<std::size_t>(target.dim)] == 1;
+    const bool whole =
+        target.is_shard() && tensor(input).dims[static_cast<std::size_t>(target.dim)] == 1;
     return whole ? kR : target;
   }
 
@@ -107,7 +107,8 @@ class Rule {
     for (std::size_t i = 0; i < op_.inputs.size(); ++i) {
       if (!broadcast(i) && at(i).is_shard()) target = at(i);
     }
-    for (std::size_t i = 0; i < op_.inputs.size(); ++i) rule.inputs[i] = follow(i, target);
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i)
+      rule.inputs[i] = follow(i, target);
     const bool statistic = op_.space == OpSpace::kRowReduction && target == kFeature;
     rule.outputs.fill(statistic ? kP : target);
     return rule;
@@ -177,7 +178,8 @@ class Rule {
     Placement x = at(0).is_partial() ? reduced() : at(0);
     if (x == kFeature) x = kR;
     OpPlacement rule;
-    for (std::size_t i = 0; i < op_.inputs.size(); ++i) rule.inputs[i] = follow(i, x);
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i)
+      rule.inputs[i] = follow(i, x);
     rule.outputs.fill(x);
     // Backward: the gradient of the weight is summed over rows that this rank holds.
     if (op_.fn == Fn::kNormBackward) rule.outputs[1] = x == kSeq || x == kBatch ? kP : kR;

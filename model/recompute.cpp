@@ -5,13 +5,18 @@
 namespace forerun {
 namespace {
 
-std::size_t at(TensorId id) { return static_cast<std::size_t>(id.index()); }
+std::size_t at(TensorId id) {
+  return static_cast<std::size_t>(id.index());
+}
 
 class PassSplitter {
  public:
   PassSplitter(const DifferentiatedBlock& block, Recompute policy, bool compiled,
                const SaveList& save_list)
-      : block_(block), graph_(block.graph), policy_(policy), compiled_(compiled),
+      : block_(block),
+        graph_(block.graph),
+        policy_(policy),
+        compiled_(compiled),
         save_list_(save_list) {}
 
   BlockPasses run() {
@@ -19,7 +24,8 @@ class PassSplitter {
     passes_.saved.assign(tensors, false);
     needed_.assign(tensors, false);
     may_save_.assign(tensors, policy_ == Recompute::kNone && !compiled_);
-    for (int i = 0; i < block_.forward_ops; ++i) passes_.forward.push_back({OpId(i), false});
+    for (int i = 0; i < block_.forward_ops; ++i)
+      passes_.forward.push_back({OpId(i), false});
     mark_needed();
     choose_savable();
     if (policy_ == Recompute::kNone && !compiled_) {
@@ -55,7 +61,8 @@ class PassSplitter {
       const Operator& op = graph_[e.op];
       if (op.fn == Fn::kLinear) ++matmuls;
       if (!keeps(op, e.op, matmuls)) continue;
-      for (const TensorId output : op.outputs) may_save_[at(output)] = true;
+      for (const TensorId output : op.outputs)
+        may_save_[at(output)] = true;
     }
   }
 
@@ -71,8 +78,8 @@ class PassSplitter {
       case Recompute::kSelectiveAttention:
         return op.fn != Fn::kAttention;
       case Recompute::kNone:
-        return op.space == OpSpace::kExtern ? !widened(op) : op.space != OpSpace::kPointwise ||
-                                                                 narrows(op);
+        return op.space == OpSpace::kExtern ? !widened(op)
+                                            : op.space != OpSpace::kPointwise || narrows(op);
     }
     return true;
   }
@@ -86,7 +93,8 @@ class PassSplitter {
   }
 
   void backward_without_recompute() {
-    for (std::size_t i = 0; i < needed_.size(); ++i) passes_.saved[i] = needed_[i];
+    for (std::size_t i = 0; i < needed_.size(); ++i)
+      passes_.saved[i] = needed_[i];
     append_backward_ops();
   }
 
@@ -109,16 +117,30 @@ class PassSplitter {
                                     [&](TensorId id) { return may_save_[at(id)]; });
       if (!kept) passes_.backward.push_back({OpId(i), true});
     }
-    // The save list is applied as the operators run, whether or not a result is needed later.
-    for (std::size_t i = 0; i < may_save_.size(); ++i) passes_.saved[i] = may_save_[i];
+    save_for(passes_.backward);
     append_backward_ops();
+  }
+
+  /// What may be kept is kept where the backward pass or what runs again reads it. A save list is
+  /// applied as the operators run, whether or not a result is read later.
+  void save_for(const std::vector<Execution>& recomputed) {
+    const bool listed = policy_ == Recompute::kSelectiveOp;
+    std::vector<bool> read = needed_;
+    for (const Execution& e : recomputed) {
+      for (const TensorId input : graph_[e.op].inputs)
+        read[at(input)] = true;
+    }
+    for (std::size_t i = 0; i < may_save_.size(); ++i) {
+      passes_.saved[i] = may_save_[i] && (listed || read[i]);
+    }
   }
 
   /// Compiled: a result is recomputed where the first backward operator needs it.
   void backward_just_in_time() {
     have_.assign(needed_.size(), false);
     for (int i = block_.forward_ops; i < graph_.graph().ops(); ++i) {
-      for (const TensorId input : graph_[OpId(i)].inputs) make_available(input);
+      for (const TensorId input : graph_[OpId(i)].inputs)
+        make_available(input);
       passes_.backward.push_back({OpId(i), false});
     }
   }
@@ -131,8 +153,10 @@ class PassSplitter {
       return;
     }
     const OpId producer = graph_[id].producer;
-    for (const TensorId input : graph_[producer].inputs) make_available(input);
-    for (const TensorId output : graph_[producer].outputs) have_[at(output)] = true;
+    for (const TensorId input : graph_[producer].inputs)
+      make_available(input);
+    for (const TensorId output : graph_[producer].outputs)
+      have_[at(output)] = true;
     passes_.backward.push_back({producer, true});
   }
 

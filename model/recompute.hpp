@@ -5,10 +5,10 @@
 //
 // Eager checkpointing runs the block's forward again, first of all, up to the last operator whose
 // result the backward pass needs (torch.utils.checkpoint, early_stop), skipping operators whose
-// results were kept. A compiled graph recomputes just what is needed, right before it is needed; and
-// without checkpointing its partitioner still recomputes fusible operators rather than save their
-// results (AOTAutograd's min-cut rematerialisation; here by the rule that extern operators' and
-// reductions' results and block inputs are saved).
+// results were kept. A compiled graph recomputes just what is needed, right before it is needed;
+// and without checkpointing its partitioner still recomputes fusible operators rather than save
+// their results (AOTAutograd's min-cut rematerialisation; here by the rule that extern operators'
+// and reductions' results and block inputs are saved).
 
 #include <vector>
 

@@ -11,7 +11,9 @@ namespace {
 constexpr double kSmallShard = 64 * kKiB;  // bytes a rank where LL gives way to LL128
 
 /// 0 far below x = 1, 1 far above.
-double rise(double x, double sharpness) { return 1 / (1 + std::pow(x, -sharpness)); }
+double rise(double x, double sharpness) {
+  return 1 / (1 + std::pow(x, -sharpness));
+}
 
 double on_node(const NodeCollectiveCosts& c, double bytes, double ranks, double rounds,
                double nvlink) {
@@ -19,9 +21,9 @@ double on_node(const NodeCollectiveCosts& c, double bytes, double ranks, double 
   const double wire = rounds * bytes * (ranks - c.own_share) / ranks / (c.efficiency * nvlink);
   const double fill = c.fill * std::pow(steps, c.fill_power) *
                       rise(bytes / (ranks * c.fill_bytes), c.fill_sharpness);
-  const double both = c.norm == 1 ? wire + fill
-                                  : std::pow(std::pow(wire, c.norm) + std::pow(fill, c.norm),
-                                             1 / c.norm);
+  const double both = c.norm == 1
+                          ? wire + fill
+                          : std::pow(std::pow(wire, c.norm) + std::pow(fill, c.norm), 1 / c.norm);
   return c.launch + c.hop * steps + both;
 }
 
@@ -57,9 +59,8 @@ double ring_across(const NodeCollectiveCosts& node, const CollectiveCosts& costs
                              ? std::max(0.0, s.ranks - 1 - s.nodes) * hop_node + s.nodes * hop_net
                              : (s.nodes - 1) * hop_net;
   const double nics = s.per_node * device.nic_per_gpu.value() * t.ring_efficiency;
-  const double bandwidth = s.per_node > 1
-                               ? std::min(costs.ring_efficiency * device.nvlink.value(), nics)
-                               : nics;
+  const double bandwidth =
+      s.per_node > 1 ? std::min(costs.ring_efficiency * device.nvlink.value(), nics) : nics;
   return node.launch + latency + bytes * (s.ranks - 1) / s.ranks / bandwidth;
 }
 
@@ -68,8 +69,8 @@ double all_reduce_across(const CollectiveCosts& costs, double bytes, const Shape
   const TransportCosts& t = costs.transport;
   const double levels = std::log2(s.nodes);
   const double crossings = s.nodes <= 2 ? 1 : s.nodes <= 3 ? 1.5 : 2;  // of the NIC, by the trees
-  const bool has_nvls = costs.nvls.fewest_ranks > 0 &&
-                        s.per_node >= static_cast<double>(costs.nvls.fewest_ranks);
+  const bool has_nvls =
+      costs.nvls.fewest_ranks > 0 && s.per_node >= static_cast<double>(costs.nvls.fewest_ranks);
   constexpr double kNvlsTree = 0.93;  // NVLS inside a tree over its rate alone
   const double inside =
       has_nvls ? kNvlsTree * costs.nvls.efficiency * device.nvlink.value()
@@ -90,8 +91,8 @@ double all_to_all_across(const CollectiveCosts& costs, double bytes, const Shape
   const double net = t.send.latency + kSetup * rise(bytes / kSetupBytes, 1) +
                      outside / (device.nic_per_gpu.value() * t.alltoall_efficiency);
   if (s.per_node <= 1) return net;
-  const double inside = on_node(costs.all_to_all, bytes * s.per_node / s.ranks, s.per_node, 1,
-                                device.nvlink.value());
+  const double inside =
+      on_node(costs.all_to_all, bytes * s.per_node / s.ranks, s.per_node, 1, device.nvlink.value());
   return std::max(net, inside);
 }
 

@@ -10,8 +10,7 @@ Costs::Costs(const Scenario& scenario, const Profile& profile)
       profile.transports[static_cast<std::size_t>(scenario.cluster.transport.value)];
   const PowerCosts& power = profile.power;
   const double cap = scenario.cluster.gpu.power.value;
-  const double pace =
-      1 / slowest_of(static_cast<double>(scenario.cluster.gpus), power.chip_spread);
+  const double pace = 1 / slowest_of(static_cast<double>(scenario.cluster.gpus), power.chip_spread);
   clock_bf16_ = pace * sustained_clock(power, cap, 1);
   clock_fp8_ = pace * sustained_clock(power, cap, power.fp8_activity);
 }

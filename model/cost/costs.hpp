@@ -11,8 +11,8 @@ class Costs {
  public:
   Costs(const Scenario& scenario, const Profile& profile);
 
-  /// A kernel that is no collective; seconds of all its launches. `fp8_step`: the step's products are
-  /// fp8, which sets the clock.
+  /// A kernel that is no collective; seconds of all its launches. `fp8_step`: the step's products
+  /// are fp8, which sets the clock.
   [[nodiscard]] double kernel(const Kernel& kernel, AttentionKernel family, bool fp8_step) const;
   [[nodiscard]] double memory_bound(KernelFamily family, double bytes, int launches = 1) const;
   [[nodiscard]] double collective(CollectiveKind kind, double bytes, const Span& span) const;

@@ -19,13 +19,13 @@
 namespace forerun {
 
 struct GemmCosts {
-  double peak_fraction = 0;  ///< R over the dense peak of the dtype
-  double depth = 0;          ///< k0, elements of k
-  double launch = 0;         ///< s
-  double split = 0;          ///< s, what splitting k costs
-  double hbm_fraction = 0;   ///< of HBM bandwidth when bound by it
-  double heat = 0;           ///< slow-down a factor e of work above 1e12 FLOP
-  double wgrad = 1;          ///< time of the weight-gradient layout over the forward one
+  double peak_fraction = 0;      ///< R over the dense peak of the dtype
+  double depth = 0;              ///< k0, elements of k
+  double launch = 0;             ///< s
+  double split = 0;              ///< s, what splitting k costs
+  double hbm_fraction = 0;       ///< of HBM bandwidth when bound by it
+  double heat = 0;               ///< slow-down a factor e of work above 1e12 FLOP
+  double wgrad = 1;              ///< time of the weight-gradient layout over the forward one
   double full_accumulation = 1;  ///< fp8: time with fp32 accumulation over fast accumulation
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// Time of kernels that move bytes:  t = launch + bytes / (fraction x HBM bandwidth), the fraction by
-// kernel family and per pass over memory. Bytes are those that the kernel really reads and writes;
-// what eager execution loses against compiled is mostly its extra passes.
+// Time of kernels that move bytes:  t = launch + bytes / (fraction x HBM bandwidth), the fraction
+// by kernel family and per pass over memory. Bytes are those that the kernel really reads and
+// writes; what eager execution loses against compiled is mostly its extra passes.
 
 #include <array>
 

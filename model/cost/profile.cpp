@@ -35,7 +35,8 @@ void read_slots(const Node& node, const std::string& path, const std::vector<Slo
                 std::vector<std::string> extra = {}) {
   std::vector<std::string> known{"source", "residual", "range"};
   known.insert(known.end(), extra.begin(), extra.end());
-  for (const Slot& slot : slots) known.emplace_back(slot.key);
+  for (const Slot& slot : slots)
+    known.emplace_back(slot.key);
   const MappingReader file(node, path, known);
   for (const Slot& slot : slots) {
     *slot.value = read_slot(file.need(slot.key), file.dotted(slot.key), slot.unit);
@@ -79,9 +80,9 @@ void read_attention(const Node& node, const std::string& path, AttentionCosts& a
 
 void read_memory_bound(const Node& node, MemoryBoundCosts& m) {
   std::vector<Slot> slots{{"launch", &m.launch, kSeconds}};
-  for (const KernelFamily family : {KernelFamily::kEager, KernelFamily::kEagerReduce,
-                                    KernelFamily::kFused, KernelFamily::kStrided,
-                                    KernelFamily::kOptimizer}) {
+  for (const KernelFamily family :
+       {KernelFamily::kEager, KernelFamily::kEagerReduce, KernelFamily::kFused,
+        KernelFamily::kStrided, KernelFamily::kOptimizer}) {
     slots.push_back({to_text(family).data(), &m.hbm_fraction[static_cast<std::size_t>(family)]});
   }
   read_slots(node, "memory_bound", slots);

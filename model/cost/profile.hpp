@@ -24,9 +24,9 @@ inline constexpr std::size_t kTransports = 3;
 
 /// Slow-downs while kernels and collectives share a GPU.
 struct InterferenceCosts {
-  RateTable rates;             ///< of kernels beside collectives
-  double collective_node = 1;  ///< rate of a collective inside a node beside kernels
-  double collective_net = 1;   ///< the same across nodes
+  RateTable rates;                   ///< of kernels beside collectives
+  double collective_node = 1;        ///< rate of a collective inside a node beside kernels
+  double collective_net = 1;         ///< the same across nodes
   double product_beside_copies = 1;  ///< rate of a product beside copies by copy engines
 };
 
@@ -41,7 +41,7 @@ struct Profile {
   MemoryBoundCosts memory_bound;
   PowerCosts power;
   InterferenceCosts interference;
-  CollectiveCosts collectives;  ///< its transport is set by the cluster's
+  CollectiveCosts collectives;                         ///< its transport is set by the cluster's
   std::array<TransportCosts, kTransports> transports;  ///< by Transport
 
   [[nodiscard]] const GemmCosts& gemm(DType type) const {

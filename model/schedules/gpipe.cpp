@@ -16,7 +16,8 @@ class Gpipe : public ScheduleGenerator {
   [[nodiscard]] RankOrder order(const ScheduleRequest& request, int) const override {
     RankOrder order;
     for (const ActionKind kind : {ActionKind::kForward, ActionKind::kBackward}) {
-      for (std::int64_t i = 0; i < request.microbatches; ++i) order.push_back({kind, 0, i});
+      for (std::int64_t i = 0; i < request.microbatches; ++i)
+        order.push_back({kind, 0, i});
     }
     return order;
   }

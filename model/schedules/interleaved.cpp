@@ -40,12 +40,14 @@ class Interleaved : public ScheduleGenerator {
                     k / (per_round * v) * per_round + k % per_round};
     };
     RankOrder order;
-    for (std::int64_t k = 0; k < warmup; ++k) order.push_back(forward(k));
+    for (std::int64_t k = 0; k < warmup; ++k)
+      order.push_back(forward(k));
     for (std::int64_t k = warmup; k < total; ++k) {
       order.push_back(forward(k));
       order.push_back(backward(k - warmup));
     }
-    for (std::int64_t k = total - warmup; k < total; ++k) order.push_back(backward(k));
+    for (std::int64_t k = total - warmup; k < total; ++k)
+      order.push_back(backward(k));
     return order;
   }
 

@@ -20,12 +20,14 @@ class OneFOneB : public ScheduleGenerator {
     const std::int64_t m = request.microbatches;
     const std::int64_t warmup = std::min<std::int64_t>(m, request.ranks - rank - 1);
     RankOrder order;
-    for (std::int64_t i = 0; i < warmup; ++i) order.push_back({ActionKind::kForward, 0, i});
+    for (std::int64_t i = 0; i < warmup; ++i)
+      order.push_back({ActionKind::kForward, 0, i});
     for (std::int64_t i = warmup; i < m; ++i) {
       order.push_back({ActionKind::kForward, 0, i});
       order.push_back({ActionKind::kBackward, 0, i - warmup});
     }
-    for (std::int64_t i = m - warmup; i < m; ++i) order.push_back({ActionKind::kBackward, 0, i});
+    for (std::int64_t i = m - warmup; i < m; ++i)
+      order.push_back({ActionKind::kBackward, 0, i});
     return order;
   }
 
