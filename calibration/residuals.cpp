@@ -21,6 +21,9 @@ Spread read_spread(const Node& node, const std::string& path) {
   spread.median = file.required("median", to_number);
   spread.high = file.required("high", to_number);
   spread.runs = static_cast<int>(file.required("runs", integer_in({0, 1 << 20})));
+  if (spread.low <= 0 || spread.low > spread.median || spread.median > spread.high) {
+    throw InputError(file.place(), path, "low, median and high must be above 0 and rise");
+  }
   return spread;
 }
 
@@ -35,7 +38,9 @@ Interval scaled(double value, const Spread& spread) {
   return {value, value * std::min(1.0, spread.low), value * std::max(1.0, spread.high)};
 }
 
-double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+double normal_cdf(double x) {
+  return 0.5 * std::erfc(-x / std::sqrt(2.0));
+}
 
 }  // namespace
 
@@ -55,6 +60,10 @@ Residuals Residuals::load(const DataPath& data) {
   const auto file = data.find(kFile);
   if (!file) return out;
   const Node root = read_yaml_file(file->string());
+  if (root.kind != Node::Kind::kMapping) {
+    throw InputError(root.mark.place(), "",
+                     "found " + describe(root) + ", a mapping of software stacks is wanted");
+  }
   for (const Node::Entry& entry : root.entries) {
     const MappingReader stack(entry.value, entry.key, {"speed", "memory"});
     out.set(entry.key, {read_spread(stack.need("speed"), stack.dotted("speed")),
@@ -74,7 +83,8 @@ const StackResiduals& Residuals::of(const std::string& software) const {
 
 std::string Residuals::text() const {
   std::string out =
-      "# Measured over predicted on published runs, by software stack: 5% quantile, median and 95%\n"
+      "# Measured over predicted on published runs, by software stack: 5% quantile, median and "
+      "95%\n"
       "# quantile. Written by `forerun validate RUNS.csv --residuals FILE`.\n";
   const auto add = [&](const std::string& name, const StackResiduals& r) {
     const auto line = [](const char* what, const Spread& s) {
@@ -84,7 +94,8 @@ std::string Residuals::text() const {
     out += name + ":\n" + line("speed", r.speed) + line("memory", r.memory);
   };
   add(kAll, fallback_);
-  for (const auto& [name, residuals] : stacks_) add(name, residuals);
+  for (const auto& [name, residuals] : stacks_)
+    add(name, residuals);
   return out;
 }
 

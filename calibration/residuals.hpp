@@ -1,8 +1,8 @@
 #pragma once
 
-// What past forecasts missed by, per software stack: quantiles of measured over predicted on published
-// runs, as `forerun validate --residuals` writes them (calibration/residuals.yaml). They turn a
-// forecast's numbers into 90% intervals.
+// What past forecasts missed by, per software stack: quantiles of measured over predicted on
+// published runs, as `forerun validate --residuals` writes them (calibration/residuals.yaml). They
+// turn a forecast's numbers into 90% intervals.
 
 #include <map>
 #include <string>

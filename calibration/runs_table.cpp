@@ -14,6 +14,14 @@
 namespace forerun {
 namespace {
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+/// Without case, blanks, hyphens and underscores.
 std::string folded(std::string_view text) {
   std::string out;
   for (const unsigned char c : text) {
@@ -21,6 +29,11 @@ std::string folded(std::string_view text) {
   }
   return out;
 }
+
+constexpr IntRange kSize{1, std::int64_t{1} << 30};
+constexpr IntRange kDegree{1, std::int64_t{1} << 24};
+constexpr IntRange kBatch{1, std::int64_t{1} << 32};
+constexpr IntRange kCount{0, std::int64_t{1} << 30};  // 0: none
 
 class RowReader {
  public:
@@ -52,33 +65,42 @@ class RowReader {
     return table_.cell(row_, column);
   }
 
-  template <class T>
-  std::optional<T> number(std::string_view column) const {
+  [[noreturn]] void refuse(std::string_view column, const std::string& problem) const {
+    throw InputError(table_.place(row_), std::string(column), problem);
+  }
+
+  std::optional<double> number(std::string_view column) const {
     const std::string_view text = cell(column);
     if (text.empty()) return std::nullopt;
     double value = 0;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = !std::is_integral_v<T> || value == std::floor(value);
-    if (error != std::errc{} || rest != text.data() + text.size() || !std::isfinite(value) ||
-        !whole || value < 0 || value > 1e15) {
-      throw InputError(table_.place(row_), std::string(column),
-                       fmt::format("found '{}', a number is wanted", text));
+    if (error != std::errc{} || rest != text.data() + text.size() || !std::isfinite(value)) {
+      refuse(column, fmt::format("found '{}', a number is wanted", text));
     }
-    return static_cast<T>(value);
+    return value;
   }
-  std::optional<std::int64_t> count(std::string_view column) const {
-    return number<std::int64_t>(column);
+  /// A whole number, which tables also write as 8.0.
+  std::optional<std::int64_t> count(std::string_view column, IntRange range = kCount) const {
+    const auto value = number(column);
+    if (!value) return std::nullopt;
+    if (*value != std::floor(*value)) {
+      refuse(column, fmt::format("found '{}', a whole number is wanted", cell(column)));
+    }
+    if (*value < static_cast<double>(range.min)) {
+      refuse(column, fmt::format("found {}, must be at least {}", cell(column), range.min));
+    }
+    if (*value > static_cast<double>(range.max)) {
+      refuse(column, fmt::format("found {}, must be at most {}", cell(column), range.max));
+    }
+    return static_cast<std::int64_t>(*value);
   }
-  std::int64_t positive(std::string_view column) const {
-    const auto value = count(column);
+  std::int64_t required(std::string_view column, IntRange range = kSize) const {
+    const auto value = count(column, range);
     if (!value) throw Unsupported(fmt::format("{} is not stated", column));
-    if (*value < 1) {
-      throw InputError(table_.place(row_), std::string(column), "found 0, must be at least 1");
-    }
     return *value;
   }
   std::optional<bool> flag(std::string_view column) const {
-    const auto value = count(column);
+    const auto value = count(column, {0, 1});
     return value ? std::optional<bool>(*value != 0) : std::nullopt;
   }
 
@@ -89,9 +111,8 @@ class RowReader {
   [[nodiscard]] bool has_word(std::string_view column,
                               std::initializer_list<std::string_view> words) const {
     const std::string text = folded(cell(column));
-    return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-      return text.find(word) != std::string::npos;
-    });
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return text.find(word) != std::string::npos; });
   }
 
   void unknown_word(std::string_view column, std::string key) {
@@ -106,8 +127,7 @@ class RowReader {
     const StackChoice choice = choose_stack(data_, cell("framework"), cell("framework_version"));
     out_.run.software = choice.stack;
     if (!choice.exact) {
-      assume("software", choice.stack,
-             fmt::format("nearest to '{}'", cell("framework_version")));
+      assume("software", choice.stack, fmt::format("nearest to '{}'", cell("framework_version")));
     }
   }
 
@@ -115,25 +135,26 @@ class RowReader {
     ModelSpec m;
     m.name = std::string(cell("model"));
     m.source = "runs table";
-    m.layers = positive("layers");
-    m.hidden = positive("hidden");
+    m.layers = required("layers");
+    m.hidden = required("hidden");
     m.gated_mlp = flag("gated_mlp").value_or(true);
     m.heads = or_assumed("heads", std::max<std::int64_t>(1, m.hidden / 128));
-    m.kv_heads = count("kv_heads").value_or(m.heads);
-    m.head_dim = count("head_dim").value_or(m.hidden / m.heads);
+    m.kv_heads = count("kv_heads", kSize).value_or(m.heads);
+    m.head_dim = count("head_dim", kSize).value_or(m.hidden / m.heads);
     const std::int64_t ffn = m.gated_mlp ? 8 * m.hidden / 3 / 64 * 64 : 4 * m.hidden;
     m.ffn_hidden = or_assumed("ffn_hidden", ffn);
     m.vocab = or_assumed("vocab", 50304);
     m.tied_embeddings = flag("tied_embeddings").value_or(false);
     m.experts = count("experts").value_or(0);
     m.top_k = count("top_k").value_or(0);
-    m.expert_ffn = count("expert_ffn").value_or(m.ffn_hidden);
+    m.expert_ffn = count("expert_ffn", kSize).value_or(m.ffn_hidden);
     m.shared_experts = count("shared_experts").value_or(0);
+    check_model(m, table_.place(row_), "model");
     out_.run.model = m;
   }
 
   std::int64_t or_assumed(std::string_view column, std::int64_t fallback) {
-    const auto value = count(column);
+    const auto value = count(column, kSize);
     if (value) return *value;
     assume("model." + std::string(column), std::to_string(fallback), "not stated");
     return fallback;
@@ -141,15 +162,13 @@ class RowReader {
 
   void cluster() {
     ClusterSettings& c = out_.run.cluster;
-    std::string gpu(cell("hardware"));
-    std::transform(gpu.begin(), gpu.end(), gpu.begin(),
-                   [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
+    const std::string gpu = lower(cell("hardware"));
     if (!data_.find(std::string(kGpuFolder) + "/" + gpu + ".yaml")) {
       throw Unsupported("GPU " + (gpu.empty() ? "not stated" : gpu));
     }
-    c.gpus = positive("gpus");
-    c.gpus_per_node = count("gpus_per_node").value_or(8);
-    if (const auto gbits = number<double>("inter_link_gbps_per_gpu")) {
+    c.gpus = required("gpus");
+    c.gpus_per_node = count("gpus_per_node", {1, 1024}).value_or(8);
+    if (const auto gbits = number("inter_link_gbps_per_gpu"); gbits && *gbits > 0) {
       c.nic_bandwidth = BytesPerSecond(*gbits * 1e9 / 8);
       c.nic_count = c.gpus_per_node;
     }
@@ -164,19 +183,16 @@ class RowReader {
 
   void parallelism() {
     ParallelismSettings& p = out_.run.parallelism;
-    p.dp_replicate = degree("dp_replicate");
-    p.dp_shard = degree("dp_shard");
-    p.tp = degree("tp");
-    p.cp = degree("cp");
-    p.pp = degree("pp");
-    p.ep = degree("ep");
+    p.dp_replicate = count("dp_replicate", kDegree);
+    p.dp_shard = count("dp_shard", kDegree);
+    p.tp = count("tp", kDegree);
+    p.cp = count("cp", kDegree);
+    p.pp = count("pp", kDegree);
+    p.ep = count("ep", kDegree);
     if (!p.dp_shard) p.dp_shard = -1;
-    p.zero_stage = count("zero_stage");
-    if (p.zero_stage && *p.zero_stage > 3) {
-      throw InputError(table_.place(row_), "zero_stage", "must be at most 3");
-    }
+    p.zero_stage = count("zero_stage", {0, 3});
     p.sequence_parallel = flag("sequence_parallel");
-    if (const auto stages = count("virtual_stages"); stages && *stages > 0) {
+    if (const auto stages = count("virtual_stages", {0, 1024}); stages && *stages > 0) {
       p.virtual_stages = stages;
     }
     schedule();
@@ -189,14 +205,6 @@ class RowReader {
     } else {
       unknown_word("cp_kind", "parallelism.cp_kind");
     }
-  }
-
-  std::optional<std::int64_t> degree(std::string_view column) const {
-    const auto value = count(column);
-    if (value && *value == 0) {
-      throw InputError(table_.place(row_), std::string(column), "found 0, must be at least 1");
-    }
-    return value;
   }
 
   void schedule() {
@@ -214,19 +222,26 @@ class RowReader {
   /// Model replicas, from the degrees or what they leave of the GPUs.
   [[nodiscard]] std::int64_t replicas() const {
     const ParallelismSettings& p = out_.run.parallelism;
-    const std::int64_t model_gpus = p.tp.value_or(1) * p.cp.value_or(1) * p.pp.value_or(1);
     if (*p.dp_shard > 0) return *p.dp_shard * p.dp_replicate.value_or(1);
-    return std::max<std::int64_t>(1, *out_.run.cluster.gpus / model_gpus);
+    const double model_gpus = static_cast<double>(p.tp.value_or(1)) *
+                              static_cast<double>(p.cp.value_or(1)) *
+                              static_cast<double>(p.pp.value_or(1));
+    const auto gpus = static_cast<double>(*out_.run.cluster.gpus);
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(gpus / model_gpus));
   }
 
   void training() {
     TrainingSettings& t = out_.run.training;
-    t.sequence_length = positive("seq_len");
-    const auto micro = count("micro_batch"), global = count("global_batch"),
-               accumulation = count("grad_accum");
+    t.sequence_length = required("seq_len");
+    const auto micro = count("micro_batch", kDegree), global = count("global_batch", kBatch);
     if (!micro && !global) throw Unsupported("micro_batch and global_batch are not stated");
-    const std::int64_t steps = std::max<std::int64_t>(1, accumulation.value_or(1));
-    t.micro_batch = micro.value_or(std::max<std::int64_t>(1, global.value_or(0) / replicas() / steps));
+    const std::int64_t steps = std::max<std::int64_t>(1, count("grad_accum").value_or(1));
+    if (!global && *micro > kBatch.max / replicas() / steps) {
+      refuse("micro_batch", fmt::format("found {}, which makes more than {} sequences a step",
+                                        *micro, kBatch.max));
+    }
+    t.micro_batch =
+        micro.value_or(std::max<std::int64_t>(1, global.value_or(0) / replicas() / steps));
     t.global_batch = global.value_or(*t.micro_batch * replicas() * steps);
     if (!micro) assume("training.micro_batch", std::to_string(*t.micro_batch), "not stated");
     if (!global) assume("training.global_batch", std::to_string(*t.global_batch), "not stated");
@@ -235,15 +250,14 @@ class RowReader {
   }
 
   void precision() {
-    const std::string_view text = cell("precision");
+    const std::string text = lower(cell("precision"));
     if (text.empty()) return;
     if (text == "fp8") {
       out_.run.training.precision = Precision::kFp8Tensorwise;
       assume("training.precision", "fp8-tensorwise", "the stack's fp8 recipe");
       return;
     }
-    const std::string_view word = text.substr(0, text.find(' '));
-    out_.run.training.precision = from_text<Precision>(word);
+    out_.run.training.precision = from_text<Precision>(text.substr(0, text.find(' ')));
     if (!out_.run.training.precision) unknown_word("precision", "training.precision");
   }
 
@@ -254,6 +268,10 @@ class RowReader {
       t.optimizer = OptimizerKind::kAdamW8bit;
     } else if (has_word("optimizer", {"adam"})) {
       t.optimizer = OptimizerKind::kAdamW;
+    } else if (has_word("optimizer", {"adafactor"})) {
+      t.optimizer = OptimizerKind::kAdafactor;
+    } else if (has_word("optimizer", {"muon"})) {
+      t.optimizer = OptimizerKind::kMuon;
     } else if (has_word("optimizer", {"sgd"})) {
       t.optimizer = OptimizerKind::kSgd;
     } else {
@@ -273,7 +291,8 @@ class RowReader {
     const std::string_view reshard = cell("reshard_after_forward");
     if (reshard == "1") e.reshard_after_forward = Reshard::kAlways;
     if (reshard == "0") e.reshard_after_forward = Reshard::kNever;
-    if (reshard == "all but last block") e.reshard_after_forward = Reshard::kDefault;
+    if (reshard == "all but last block" || reshard == "default")
+      e.reshard_after_forward = Reshard::kDefault;
     if (!reshard.empty() && !e.reshard_after_forward) {
       unknown_word("reshard_after_forward", "execution.reshard_after_forward");
     }
@@ -284,7 +303,7 @@ class RowReader {
   }
 
   void recompute() {
-    const std::string_view text = cell("recompute");
+    const std::string text = lower(cell("recompute"));
     if (text.empty()) return;
     out_.run.execution.recompute = from_text<Recompute>(text);
     if (out_.run.execution.recompute) return;
@@ -318,7 +337,7 @@ class RowReader {
   void measured() {
     MeasuredSettings& m = out_.run.measured;
     const auto busbw = [&](std::string_view column) -> std::optional<BytesPerSecond> {
-      const auto value = number<double>(column);
+      const auto value = number(column);
       return value && *value > 0 ? std::optional(BytesPerSecond(*value * 1e9)) : std::nullopt;
     };
     m.allreduce_busbw = busbw("nccl_allreduce_GBps");

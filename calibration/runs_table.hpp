@@ -1,7 +1,7 @@
 #pragma once
 
-// Tables of published runs (columns in docs/formats.md): one row a run, as a RunFile. Measured columns
-// are never read for a forecast.
+// Tables of published runs (columns in docs/formats.md): one row a run, as a RunFile. Measured
+// columns are never read for a forecast.
 
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ struct RunsRow {
   std::string id;
   RunFile run;
   MemoryKind memory_kind = MemoryKind::kReserved;
-  bool last_rank = false;   ///< the row's numbers are of the last pipeline rank
+  bool last_rank = false;               ///< the row's numbers are of the last pipeline rank
   std::vector<Assumption> assumptions;  ///< made in reading the row
 };
 

@@ -78,11 +78,13 @@ class PairScore {
       if (pairs.has(column)) continue;
       throw InputError({pairs.name(), 1, 0}, column, "the table of pairs has no such column");
     }
-    for (const ValidatedRow& row : rows) by_id_.emplace(row.id, &row);
+    for (const ValidatedRow& row : rows)
+      by_id_.emplace(row.id, &row);
   }
 
   PairSummary run() {
-    for (const CsvTable::Row& cells : pairs_.rows()) add(cells);
+    for (const CsvTable::Row& cells : pairs_.rows())
+      add(cells);
     return out_;
   }
 

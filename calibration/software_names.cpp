@@ -38,7 +38,8 @@ std::optional<int> month_of(std::string_view text) {
   if (std::regex_search(low, found, iso)) {
     return std::stoi(found[1]) * 12 + std::stoi(found[2]) - 1;
   }
-  static const std::regex words(R"((jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (20\d\d))");
+  static const std::regex words(
+      R"((jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (20\d\d))");
   if (std::regex_search(low, found, words)) {
     const auto month = std::find(kMonths.begin(), kMonths.end(), found[1].str());
     return std::stoi(found[2]) * 12 + static_cast<int>(month - kMonths.begin());

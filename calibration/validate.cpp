@@ -35,6 +35,7 @@ ValidatedRow validate_row(const CsvTable& table, const CsvTable::Row& cells, con
                           const Residuals& residuals, const ValidateRequest& request) {
   ValidatedRow out;
   out.id = std::string(table.cell(cells, "id"));
+  out.place = table.place(cells);
   try {
     const RunsRow row = read_runs_row(table, cells, data, request.read);
     Job job = resolve(row.run, data);
@@ -46,7 +47,7 @@ ValidatedRow validate_row(const CsvTable& table, const CsvTable::Row& cells, con
   } catch (const Unsupported& error) {
     out.status = error.what();
   } catch (const InputError& error) {
-    out.status = std::string("invalid: ") + error.what();
+    out.status = "invalid: " + (error.key().empty() ? "" : error.key() + ": ") + error.problem();
   }
   return out;
 }

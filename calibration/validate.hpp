@@ -17,7 +17,9 @@ namespace forerun {
 /// One line of the answer.
 struct ValidatedRow {
   std::string id;
-  std::string status;  ///< "ok", "unsupported: why" or "invalid: why"
+  std::string
+      status;   ///< "ok", "unsupported: why" or "invalid: why"; the same wherever a row stands
+  Place place;  ///< of the row in its table
   std::optional<Forecast> forecast;
   Interval peak_mem_gib;  ///< of the row's peak_mem_kind and logged rank
 };
@@ -29,8 +31,8 @@ struct ValidateRequest {
   Predictor predictor;
 };
 
-/// Every row gets one line, whatever it holds. Throws InputError only where the table itself cannot be
-/// read.
+/// Every row gets one line, whatever it holds. Throws InputError only where the table itself cannot
+/// be read.
 std::vector<ValidatedRow> validate(const CsvTable& table, const DataPath& data,
                                    const Residuals& residuals, const ValidateRequest& request);
 

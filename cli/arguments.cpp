@@ -1,9 +1,12 @@
-// The only file that knows CLI11 (which takes seconds to compile): verbs and options to the structs of
-// commands.hpp.
+// The only file that knows CLI11 (which takes seconds to compile): verbs and options to the structs
+// of commands.hpp.
 
 #include "cli/arguments.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <memory>
 
 #include "base/nearest.hpp"
@@ -12,13 +15,34 @@
 namespace forerun {
 namespace {
 
+CLI::Validator digits() {
+  return {[](const std::string& given) {
+            const bool all = given.find_first_not_of("0123456789") == std::string::npos;
+            return all && !given.empty() ? "" : "found '" + given + "', a whole number is wanted";
+          },
+          "N"};
+}
+
+/// Refuses other words, naming the nearest.
+CLI::Validator one_of(std::vector<std::string> words) {
+  const std::string shown = "{" + join(words, ",") + "}";
+  return {[words = std::move(words)](const std::string& given) {
+            if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
+            return "found '" + given + "', allowed: " + join(words) + did_you_mean(given, words);
+          },
+          shown};
+}
+
 void add_common(CLI::App& verb, CommonOptions& o) {
   verb.add_flag("--json", o.json, "one JSON document on standard output");
   verb.add_option("--data", o.data, "a folder of your own data, searched first (repeatable)")
       ->allow_extra_args(false);
   verb.add_option("-o,--out", o.out, "file for the answer ('-': standard output)");
-  verb.add_option("--seed", o.seed, "seed of what is drawn at random");
-  verb.add_flag("-q{-1},-v{1}", o.verbosity, "say less (-q) or more (-v) on standard error");
+  verb.add_option("--seed", o.seed, "seed of what is drawn at random")->check(digits());
+  verb.add_flag_callback(
+      "-q,--quiet", [&o] { o.verbosity = -1; }, "only errors on standard error");
+  verb.add_flag_callback(
+      "-v,--verbose", [&o] { o.verbosity = 1; }, "more on standard error");
 }
 
 void add_run(CLI::App& verb, RunOptions& o, int least, int most) {
@@ -33,10 +57,10 @@ void add_run(CLI::App& verb, RunOptions& o, int least, int most) {
 }
 
 void add_engine(CLI::App& verb, EngineKind& engine) {
-  const std::map<std::string, EngineKind> names{{"analytic", EngineKind::kAnalytic},
-                                                {"des", EngineKind::kDes}};
-  verb.add_option("--engine", engine, "analytic (default) or des")
-      ->transform(CLI::CheckedTransformer(names));
+  verb.add_option_function<std::string>(
+          "--engine", [&engine](const std::string& name) { engine = *from_text<EngineKind>(name); },
+          "analytic (default) or des")
+      ->check(one_of({"analytic", "des"}));
 }
 
 class Arguments {
@@ -72,16 +96,49 @@ class Arguments {
                        [](const char* arg) { return std::string_view(arg) == "--json"; });
   }
 
-  std::string explain(const CLI::ParseError& error, int argc, char** argv) {
+  std::string explain(const CLI::ParseError& error, int argc, char** argv) const {
     std::vector<std::string> verbs;
-    for (const CLI::App* verb : app_.get_subcommands({})) verbs.push_back(verb->get_name());
+    for (const CLI::App* verb : app_.get_subcommands({}))
+      verbs.push_back(verb->get_name());
     const std::string first = argc > 1 ? argv[1] : "";
     const bool known = std::find(verbs.begin(), verbs.end(), first) != verbs.end();
     if (!first.empty() && first[0] != '-' && !known) {
-      return "unknown verb '" + first + "'" + did_you_mean(first, verbs) + "; known: " + join(verbs);
+      return "unknown verb '" + first + "'" + did_you_mean(first, verbs) +
+             "; known: " + join(verbs);
     }
     if (first.empty()) return "a verb is wanted: " + join(verbs) + "; forerun VERB --help";
-    return std::string(error.what()) + "; see forerun " + (known ? first + " " : "") + "--help";
+    const CLI::App& app = known ? *app_.get_subcommand(first) : app_;
+    std::string problem = unknown_option(app, {argv + (known ? 2 : 1), argv + argc});
+    if (problem.empty()) problem = lower_case(error.what());
+    return problem + "; see forerun " + (known ? first + " " : "") + "--help";
+  }
+
+  /// The first argument that looks like an option and is none; empty: all are known.
+  static std::string unknown_option(const CLI::App& app, const std::vector<std::string>& given) {
+    std::vector<std::string> known;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames())
+        known.push_back("--" + name);
+    }
+    for (const std::string& argument : given) {
+      const std::string name = argument.substr(0, argument.find('='));
+      if (name == "--" || !name.starts_with("--")) continue;
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      return "unknown option '" + name + "'" + did_you_mean(name, known);
+    }
+    return "";
+  }
+
+  /// CLI11's sentences as ours are written.
+  static std::string lower_case(std::string text) {
+    for (const char* word :
+         {"At Most", "At least", "Value", "Could", "A subcommand", "The following"}) {
+      const std::size_t at = text.find(word);
+      if (at == std::string::npos) continue;
+      std::transform(word, word + std::strlen(word), text.begin() + static_cast<long>(at),
+                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    }
+    return text;
   }
 
   template <class Options>
@@ -98,7 +155,7 @@ class Arguments {
     add_run(*verb, o->run, 1, 1);
     add_engine(*verb, o->engine);
     verb->add_option("--network", o->network, "none, or flow: share links (event engine)")
-        ->check(CLI::IsMember({"none", "flow"}));
+        ->check(one_of({"none", "flow"}));
     verb->add_option("--trace", o->trace, "file for the timeline of a step (open in Perfetto)");
     verb->add_option("--program", o->program, "file for the lowered program as a JSON tree");
     verb->add_option("--require", o->require, "exit 3 unless this holds: 'fits && mfu > 0.4'");
@@ -119,7 +176,10 @@ class Arguments {
     CLI::App* verb = app_.add_subcommand("sweep", "every valid plan in a space, the best first");
     auto o = std::make_shared<SweepOptions>();
     add_run(*verb, o->run, 1, 1);
-    verb->add_option("--top", o->top, "how many of the best are listed")->check(CLI::Range(1, 100000));
+    verb->add_option("--top", o->top, "how many of the best are listed")
+        ->check(CLI::Range(1, 100000));
+    verb->add_option("--jobs", o->jobs, "threads at most")->check(CLI::Range(1, 1024));
+    verb->add_flag("--exhaustive", o->exhaustive, "forecast every valid point in full, prune none");
     on(verb, o, o->run.common, run_sweep);
   }
 
@@ -152,13 +212,16 @@ class Arguments {
     on(verb, o, o->common, run_model);
   }
 
-  CLI::App app_{"Forecasts of training runs before a GPU-hour is spent: which configuration is "
-                "better, will it fit, how fast, why, how sure."};
+  CLI::App app_{
+      "Forecasts of training runs before a GPU-hour is spent: which configuration is "
+      "better, will it fit, how fast, why, how sure."};
   Command chosen_;
 };
 
 }  // namespace
 
-Command parse_arguments(int argc, char** argv) { return Arguments().parse(argc, argv); }
+Command parse_arguments(int argc, char** argv) {
+  return Arguments().parse(argc, argv);
+}
 
 }  // namespace forerun

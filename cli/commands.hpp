@@ -12,10 +12,10 @@ namespace forerun {
 
 /// Exit codes of the command line.
 enum class Exit : int {
-  kAnswered = 0,   ///< also "does not fit"
+  kAnswered = 0,  ///< also "does not fit"
   kOurFault = 1,
-  kWrongInput = 2, ///< also what is not modelled
-  kNotMet = 3,     ///< --require does not hold
+  kWrongInput = 2,  ///< also what is not modelled
+  kNotMet = 3,      ///< --require does not hold
   kInterrupted = 130,
 };
 
@@ -25,7 +25,7 @@ struct CommonOptions {
   std::vector<std::string> data;  ///< folders of the user's own, searched first
   std::string out;                ///< file for the answer; empty: standard output
   std::uint64_t seed = 1;
-  int verbosity = 0;              ///< -q: -1, -v: 1
+  int verbosity = 0;  ///< -q: -1, -v: 1
 };
 
 struct RunOptions {
@@ -45,6 +45,8 @@ struct PredictOptions {
 struct SweepOptions {
   RunOptions run;
   int top = 10;
+  int jobs = 1;             ///< threads at most; one is used
+  bool exhaustive = false;  ///< every valid point in full, which is how it is done anyway
 };
 
 struct ValidateOptions {

@@ -44,8 +44,8 @@ int start(int argc, char** argv) {
       std::cout << command.message;
       return 0;
     }
-    return static_cast<int>(end_with(command.exit, command.message, "invalid: " + command.message,
-                                     command.json));
+    return static_cast<int>(
+        end_with(command.exit, command.message, "invalid: " + command.message, command.json));
   }
   spdlog::set_level(command.verbosity < 0   ? spdlog::level::err
                     : command.verbosity > 0 ? spdlog::level::debug
@@ -56,4 +56,6 @@ int start(int argc, char** argv) {
 }  // namespace
 }  // namespace forerun
 
-int main(int argc, char** argv) { return forerun::start(argc, argv); }
+int main(int argc, char** argv) {
+  return forerun::start(argc, argv);
+}

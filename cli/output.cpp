@@ -11,7 +11,9 @@ namespace forerun {
 void write_answer(const std::string& text, const std::string& path) {
   if (path.empty() || path == "-") {
     std::cout << text << std::flush;
-    return;
+    if (std::cout) return;
+    throw InputError({"standard output", 0, 0}, "",
+                     std::string("cannot be written: ") + std::strerror(errno));
   }
   std::ofstream file(path, std::ios::binary);
   file << text;

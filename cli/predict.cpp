@@ -30,11 +30,12 @@ Exit run_predict(const PredictOptions& o) {
   request.trace = !o.trace.empty();
   request.program = !o.program.empty();
   const PredictResult result = predict(request, context);
+  const bool met = o.require.empty() || holds(o.require, result.forecast);
   if (result.trace) write_answer(to_chrome_json(*result.trace), o.trace);
   if (request.program) write_answer(result.program_json, o.program);
   write_answer(o.run.common.json ? forecast_json(result.forecast) : forecast_text(result.forecast),
                o.run.common.out);
-  if (o.require.empty() || holds(o.require, result.forecast)) return Exit::kAnswered;
+  if (met) return Exit::kAnswered;
   spdlog::warn("not met: {}", o.require);
   return Exit::kNotMet;
 }

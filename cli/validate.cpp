@@ -1,7 +1,23 @@
+#include <spdlog/spdlog.h>
+
 #include "cli/commands.hpp"
 #include "report/report.hpp"
 
 namespace forerun {
+namespace {
+
+/// Where the rows that cannot be read stand, which the answer does not say.
+void warn_of_invalid(const std::vector<ValidatedRow>& rows) {
+  constexpr int kMost = 10;
+  int invalid = 0;
+  for (const ValidatedRow& row : rows) {
+    if (!row.status.starts_with("invalid") || ++invalid > kMost) continue;
+    spdlog::warn("{}: row '{}': {}", row.place.text(), row.id, row.status);
+  }
+  if (invalid > kMost) spdlog::warn("{} more rows are invalid", invalid - kMost);
+}
+
+}  // namespace
 
 Exit run_validate(const ValidateOptions& o) {
   const StudyContext context(DataPath({o.common.data.begin(), o.common.data.end()}));
@@ -17,6 +33,7 @@ Exit run_validate(const ValidateOptions& o) {
   const std::optional<CsvTable> pairs =
       o.pairs.empty() ? std::nullopt : std::optional(read_csv_file(o.pairs));
   const auto rows = validate(table, context.data, context.residuals, request);
+  warn_of_invalid(rows);
   if (!o.residuals.empty()) write_answer(residuals_of(table, rows).text(), o.residuals);
   if (!o.common.out.empty()) write_answer(validation_csv(rows), o.common.out);
   if (o.common.out == "-") return Exit::kAnswered;

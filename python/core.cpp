@@ -1,5 +1,5 @@
-// forerun._core: requests as text in, results as JSON text out; the pure Python package makes objects
-// of them. The interpreter is free while a forecast is computed.
+// forerun._core: requests as text in, results as JSON text out; the pure Python package makes
+// objects of them. The interpreter is free while a forecast is computed.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -34,18 +34,20 @@ std::string compare_json(const CompareResult& r) {
     out["comparisons"].push_back(one);
   }
   out["warnings"] = r.warnings;
-  return out.dump(2) + "\n";
+  return document(out);
 }
 
 namespace {
 
 void table(const CompareResult& r, std::back_insert_iterator<std::string> out) {
   fmt::format_to(out, "{:<24}", "");
-  for (const std::string& name : r.names) fmt::format_to(out, "{:>18}", name.substr(0, 17));
+  for (const std::string& name : r.names)
+    fmt::format_to(out, "{:>18}", name.substr(0, 17));
   fmt::format_to(out, "\n");
   const auto row = [&](const char* what, int digits, auto value) {
     fmt::format_to(out, "{:<24}", what);
-    for (const Forecast& f : r.forecasts) fmt::format_to(out, "{:>18.{}f}", value(f), digits);
+    for (const Forecast& f : r.forecasts)
+      fmt::format_to(out, "{:>18.{}f}", value(f), digits);
     fmt::format_to(out, "\n");
   };
   row("tokens/s/GPU", 0, [](const Forecast& f) { return f.tokens_s_gpu.value; });
@@ -79,7 +81,8 @@ std::string compare_text(const CompareResult& r) {
     }
     fmt::format_to(out, "    {:<14}{:>+9.2f}\n", "sum", sum);
   }
-  for (const std::string& warning : r.warnings) fmt::format_to(out, "warning: {}\n", warning);
+  for (const std::string& warning : r.warnings)
+    fmt::format_to(out, "warning: {}\n", warning);
   fmt::format_to(out, "\nMFU counts model FLOPs without recompute, causal attention halved.\n");
   return text;
 }

@@ -5,7 +5,9 @@
 namespace forerun {
 namespace {
 
-double gib(double bytes) { return bytes / kGiB; }
+double gib(double bytes) {
+  return bytes / kGiB;
+}
 
 void put_memory(Json& out, const RankMemory& m) {
   out["reserved_gib"] = gib(m.reserved);
@@ -23,9 +25,9 @@ Json input_object(const Job& job) {
   derived["nodes"] = job.scenario.cluster.nodes;
   derived["dp"] = p.data_parallel();
   derived["microbatches"] = p.microbatches();
-  derived["layers_per_stage"] =
-      p.stages() > 1 ? layers_per_stage(job.scenario, p)
-                     : std::vector<int>{static_cast<int>(job.scenario.model.layers)};
+  derived["layers_per_stage"] = p.stages() > 1
+                                    ? layers_per_stage(job.scenario, p)
+                                    : std::vector<int>{static_cast<int>(job.scenario.model.layers)};
   const ParameterCount count = count_parameters(job.scenario.model);
   derived["parameters_total"] = count.total;
   derived["parameters_active"] = count.active;
@@ -67,7 +69,9 @@ Json forecast_object(const Forecast& f) {
   }
   out["stages"] = Json::array();
   for (const StageForecast& s : f.stages) {
-    Json stage{{"stage", s.stage}, {"rank", s.rank}, {"layers", s.layers},
+    Json stage{{"stage", s.stage},
+               {"rank", s.rank},
+               {"layers", s.layers},
                {"end_s", finite(s.end_seconds)}};
     put_memory(stage, f.ranks[static_cast<std::size_t>(s.rank)]);
     out["stages"].push_back(stage);
@@ -92,14 +96,14 @@ std::string forecast_json(const Forecast& forecast) {
   out["schema_version"] = kSchemaVersion;
   out["status"] = "ok";
   out.update(forecast_object(forecast));
-  return out.dump(2) + "\n";
+  return document(out);
 }
 
 std::string status_json(std::string_view status) {
   Json out;
   out["status"] = status;
   out["schema_version"] = kSchemaVersion;
-  return out.dump(2) + "\n";
+  return document(out);
 }
 
 }  // namespace forerun

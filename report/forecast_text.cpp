@@ -49,6 +49,10 @@ void fit(const Forecast& f, Out out) {
   }
   fmt::format_to(out, "  DOES NOT FIT: {:.1f} GiB short of {:.1f} (needs {:.1f} with contexts)\n",
                  device - capacity, capacity, device);
+  const auto largest = std::max_element(f.live_at_peak.begin(), f.live_at_peak.end());
+  const auto component = static_cast<MemoryComponent>(largest - f.live_at_peak.begin());
+  fmt::format_to(out, "  largest at the peak of rank {}: {}, {:.1f} GiB\n", f.metrics.fullest_rank,
+                 to_text(component), static_cast<double>(*largest) / kGiB);
 }
 
 void breakdown(const Forecast& f, Out out) {
@@ -71,7 +75,8 @@ void memory(const Forecast& f, Out out) {
 }
 
 void notes(const Forecast& f, Out out) {
-  for (const std::string& warning : f.warnings) fmt::format_to(out, "\n  warning: {}", warning);
+  for (const std::string& warning : f.warnings)
+    fmt::format_to(out, "\n  warning: {}", warning);
   if (!f.warnings.empty()) fmt::format_to(out, "\n");
   if (f.assumptions.empty()) return;
   fmt::format_to(out, "\n  assumed\n");
@@ -100,6 +105,8 @@ std::string forecast_text(const Forecast& f) {
   return text;
 }
 
-std::string version_text() { return "forerun " FORERUN_VERSION; }
+std::string version_text() {
+  return "forerun " FORERUN_VERSION;
+}
 
 }  // namespace forerun

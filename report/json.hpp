@@ -19,6 +19,11 @@ inline double finite(double value) {
   return value;
 }
 
+/// A document as text; bytes that are not UTF-8 (in the name of a file) are replaced.
+inline std::string document(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 /// Sets key, key_low and key_high.
 inline void put_interval(Json& out, const std::string& key, const Interval& interval) {
   out[key] = finite(interval.value);

@@ -54,7 +54,7 @@ std::string mesh_json(const MeshResult& r) {
                              {"members_of_rank_0", g.members}});
   }
   out["warnings"] = r.warnings;
-  return out.dump(2) + "\n";
+  return document(out);
 }
 
 std::string mesh_text(const MeshResult& r) {
@@ -62,8 +62,8 @@ std::string mesh_text(const MeshResult& r) {
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "{} GPUs, outermost first: {}\n", r.gpus, join(r.order, " > "));
   for (const MeshGroup& g : r.groups) {
-    fmt::format_to(out, "\n{}: {} group{} of {} ranks\n", g.name, g.groups, g.groups == 1 ? "" : "s",
-                   g.span.ranks);
+    fmt::format_to(out, "\n{}: {} group{} of {} ranks\n", g.name, g.groups,
+                   g.groups == 1 ? "" : "s", g.span.ranks);
     fmt::format_to(out, "  ranks of the first: {}\n", members_text(g));
     fmt::format_to(out, "  on {} node{} ({} rank{} a node), {} rack{} or pod{}\n", g.span.nodes,
                    g.span.nodes == 1 ? "" : "s", g.span.ranks_per_node,
@@ -72,7 +72,8 @@ std::string mesh_text(const MeshResult& r) {
     fmt::format_to(out, "  slowest link: {}, {} a GPU and direction\n", link_name(g.span.tier),
                    text_of(g.bandwidth));
   }
-  for (const std::string& warning : r.warnings) fmt::format_to(out, "\nwarning: {}\n", warning);
+  for (const std::string& warning : r.warnings)
+    fmt::format_to(out, "\nwarning: {}\n", warning);
   return text;
 }
 

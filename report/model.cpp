@@ -31,14 +31,15 @@ std::string model_json(const ModelSpec& m) {
   out["top_k"] = m.top_k;
   out["flops_per_token"] = flops_per_token(m, kFlopsSequence, true);
   out["flops_per_token_sequence_length"] = kFlopsSequence;
-  return out.dump(2) + "\n";
+  return document(out);
 }
 
 std::string model_text(const ModelSpec& m) {
   const ParameterCount count = count_parameters(m);
   return fmt::format(
       "{}: {} parameters ({} active)\n  {} layers, hidden {}, ffn {}, {} heads of {} ({} "
-      "key/value), vocabulary {}{}\n  {:.4g} FLOP a token at sequence {} (causal attention halved)\n"
+      "key/value), vocabulary {}{}\n  {:.4g} FLOP a token at sequence {} (causal attention "
+      "halved)\n"
       "  source: {}\n",
       m.name, count.total, count.active, m.layers, m.hidden, m.ffn_hidden, m.heads, m.head_dim,
       m.kv_heads, m.vocab, m.tied_embeddings ? ", tied" : "",

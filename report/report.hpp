@@ -26,7 +26,9 @@ std::string compare_text(const CompareResult& result);
 
 std::string sweep_json(const SweepResult& result);
 std::string sweep_text(const SweepResult& result);
+/// The listed points as a table, or a JSON object a line.
 std::string sweep_csv(const SweepResult& result);
+std::string sweep_jsonl(const SweepResult& result);
 
 std::string mesh_json(const MeshResult& result);
 std::string mesh_text(const MeshResult& result);

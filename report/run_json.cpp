@@ -1,9 +1,21 @@
+#include <fmt/format.h>
+
 #include "base/units.hpp"
 #include "report/json.hpp"
 #include "workloads/stage_split.hpp"
 
 namespace forerun {
 namespace {
+
+/// Short where that is exact, so that reading it gives the same value.
+std::string exact(Bytes bytes) {
+  const std::string text = text_of(bytes);
+  return parse_bytes(text) == bytes ? text : fmt::format("{:.17g} B", bytes.value());
+}
+std::string exact(BytesPerSecond rate) {
+  const std::string text = text_of(rate);
+  return parse_bandwidth(text) == rate ? text : fmt::format("{:.17g} B/s", rate.value());
+}
 
 Json model_keys(const ModelSpec& m) {
   Json out;
@@ -32,9 +44,9 @@ Json cluster_keys(const ClusterSpec& c) {
   out["gpus"] = c.gpus;
   out["gpus_per_node"] = c.gpus_per_node.value;
   out["gpu"]["name"] = c.gpu.name;
-  out["gpu"]["memory"] = text_of(c.gpu.memory.value);
+  out["gpu"]["memory"] = exact(c.gpu.memory.value);
   out["nic"]["count"] = c.nics_per_node.value;
-  out["nic"]["bandwidth"] = text_of(c.nic_bandwidth.value);
+  out["nic"]["bandwidth"] = exact(c.nic_bandwidth.value);
   out["racks"]["nodes_per_rack"] = c.nodes_per_rack.value;
   out["oversubscription"] = c.oversubscription.value;
   return out;
@@ -55,7 +67,11 @@ Json parallelism_keys(const Plan& p) {
     out["schedule"] = to_text(p.schedule);
     out["virtual_stages"] = p.virtual_stages;
   }
-  for (const Axis axis : p.mesh_order) out["mesh_order"].push_back(to_text(axis));
+  for (int s = 0; s < p.stage_layers.count; ++s) {
+    out["stage_layers"].push_back(p.stage_layers.layers[static_cast<std::size_t>(s)]);
+  }
+  for (const Axis axis : p.mesh_order)
+    out["mesh_order"].push_back(to_text(axis));
   return out;
 }
 
@@ -66,22 +82,23 @@ Json run_object(const Job& job) {
   Json out;
   out["cluster"] = cluster_keys(job.scenario.cluster);
   out["model"] = model_keys(job.scenario.model);
-  out["training"] = {{"sequence_length", p.sequence_length},
-                     {"micro_batch", p.micro_batch},
-                     {"global_batch", p.global_batch},
-                     {"precision", to_text(p.precision)},
-                     {"optimizer", to_text(p.optimizer)},
-                     {"master_dtype", to_text(p.master_dtype)},
-                     {"grad_dtype", to_text(p.grad_dtype)},
-                     {"moment_dtype", to_text(p.moment_dtype)}};
+  out["training"] = {
+      {"sequence_length", p.sequence_length}, {"micro_batch", p.micro_batch},
+      {"global_batch", p.global_batch},       {"precision", to_text(p.precision)},
+      {"optimizer", to_text(p.optimizer)},    {"master_dtype", to_text(p.master_dtype)},
+      {"grad_dtype", to_text(p.grad_dtype)},  {"moment_dtype", to_text(p.moment_dtype)}};
   out["parallelism"] = parallelism_keys(p);
-  out["execution"] = {{"recompute", to_text(p.recompute)},
-                      {"compile", p.compile},
-                      {"reshard_after_forward", to_text(p.reshard)},
-                      {"async_tp", p.async_tp},
-                      {"attention", to_text(p.attention)},
-                      {"loss", to_text(p.loss)}};
+  if (job.scenario.model.moe()) out["parallelism"]["etp"] = p.etp;
+  out["execution"] = {{"recompute", to_text(p.recompute)},           {"compile", p.compile},
+                      {"reshard_after_forward", to_text(p.reshard)}, {"async_tp", p.async_tp},
+                      {"attention", to_text(p.attention)},           {"loss", to_text(p.loss)}};
+  if (p.cuda_graphs) out["execution"]["cuda_graphs"] = true;
+  if (p.offload != Offload::kNone) out["execution"]["cpu_offload"] = to_text(p.offload);
   out["software"] = job.scenario.software.name;
+  const MeasuredSettings& m = job.scenario.measured;
+  if (m.allreduce_busbw) out["measured"]["allreduce_busbw"] = exact(*m.allreduce_busbw);
+  if (m.allgather_busbw) out["measured"]["allgather_busbw"] = exact(*m.allgather_busbw);
+  if (m.reducescatter_busbw) out["measured"]["reducescatter_busbw"] = exact(*m.reducescatter_busbw);
   return out;
 }
 

@@ -56,7 +56,9 @@ std::string validation_csv(const std::vector<ValidatedRow>& rows) {
 
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+std::string percent(double share) {
+  return fmt::format("{:.1f}%", 100 * share);
+}
 
 void put(Out out, std::string_view what, const ErrorSummary& e) {
   if (e.runs == 0) return;
@@ -82,22 +84,25 @@ Json error_object(const ErrorSummary& e) {
 
 std::string score_text(const Score& s) {
   std::vector<std::pair<int, std::string>> statuses;
-  for (const auto& [status, count] : s.statuses) statuses.emplace_back(count, status);
+  for (const auto& [status, count] : s.statuses)
+    statuses.emplace_back(count, status);
   std::sort(statuses.rbegin(), statuses.rend());
   std::string text = fmt::format("{} rows\n", s.rows);
   const Out out(text);
-  for (const auto& [count, status] : statuses) fmt::format_to(out, "{:>6} {}\n", count, status);
+  for (const auto& [count, status] : statuses)
+    fmt::format_to(out, "{:>6} {}\n", count, status);
   text += "\n";
   put(out, "speed", s.speed);
-  for (const auto& [software, errors] : s.speed_by_software) put(out, "  " + software, errors);
+  for (const auto& [software, errors] : s.speed_by_software)
+    put(out, "  " + software, errors);
   put(out, "memory", s.memory);
   if (s.pairs) {
     const PairSummary& p = *s.pairs;
-    fmt::format_to(out,
-                   "pairs: {} in the measured order, {} not; of ties {} called within 5%, {} apart; "
-                   "memory {} right, {} wrong; {} unanswered\n",
-                   p.right, p.wrong, p.ties_close, p.ties_apart, p.memory_right, p.memory_wrong,
-                   p.unanswered);
+    fmt::format_to(
+        out,
+        "pairs: {} in the measured order, {} not; of ties {} called within 5%, {} apart; "
+        "memory {} right, {} wrong; {} unanswered\n",
+        p.right, p.wrong, p.ties_close, p.ties_apart, p.memory_right, p.memory_wrong, p.unanswered);
   }
   return text;
 }
@@ -124,7 +129,7 @@ std::string score_json(const Score& s) {
                     {"memory_wrong", p.memory_wrong},
                     {"unanswered", p.unanswered}};
   }
-  return out.dump(2) + "\n";
+  return document(out);
 }
 
 }  // namespace forerun

@@ -16,9 +16,9 @@ struct CompareRequest {
 };
 
 struct Comparison {
-  Interval speed_ratio;  ///< tokens/s/GPU over the first run's; errors that both share cancel
-  double memory_gib = 0; ///< reserved, less the first run's
-  std::string verdict;   ///< "B by 8% (90%: 5..11%)" or "too close to call"
+  Interval speed_ratio;   ///< tokens/s/GPU over the first run's; errors that both share cancel
+  double memory_gib = 0;  ///< reserved, less the first run's
+  std::string verdict;    ///< "B by 8% (90%: 5..11%)" or "too close to call"
   /// Seconds a million tokens a GPU takes, less the first run's, by term; sums to the difference.
   Breakdown difference{};
 };

@@ -12,7 +12,8 @@ struct StudyContext {
   DataPath data;
   Residuals residuals;
 
-  explicit StudyContext(DataPath where) : data(std::move(where)), residuals(Residuals::load(data)) {}
+  explicit StudyContext(DataPath where)
+      : data(std::move(where)), residuals(Residuals::load(data)) {}
 };
 
 }  // namespace forerun

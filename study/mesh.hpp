@@ -11,10 +11,10 @@
 namespace forerun {
 
 struct MeshGroup {
-  std::string name;   ///< "tp", "dp_shard x cp (parameters)"
+  std::string name;         ///< "tp", "dp_shard x cp (parameters)"
   std::int64_t groups = 1;  ///< how many such groups there are
   Span span;
-  BytesPerSecond bandwidth;  ///< of one GPU at the slowest tier, one direction
+  BytesPerSecond bandwidth;           ///< of one GPU at the slowest tier, one direction
   std::vector<std::int64_t> members;  ///< of the group of rank 0, at most 16
 };
 

@@ -15,15 +15,17 @@
 namespace forerun {
 
 enum class EngineKind : std::uint8_t { kAnalytic, kDes };
-constexpr auto enum_texts(EngineKind) { return std::array<std::string_view, 2>{"analytic", "des"}; }
+constexpr auto enum_texts(EngineKind) {
+  return std::array<std::string_view, 2>{"analytic", "des"};
+}
 FR_CHECK_ENUM(EngineKind, EngineKind::kDes);
 
 struct PredictRequest {
   Job job;
   EngineKind engine = EngineKind::kAnalytic;
   ForecasterOptions options;
-  bool trace = false;    ///< the timeline of a simulated step is wanted
-  bool program = false;  ///< the lowered program is wanted
+  bool trace = false;            ///< the timeline of a simulated step is wanted
+  bool program = false;          ///< the lowered program is wanted
   bool rank_assumptions = true;  ///< find the assumption that moves the answer most
 };
 

@@ -15,22 +15,26 @@ namespace {
 
 std::map<std::string, double> values_of(const Forecast& f) {
   const RankMemory& m = f.metrics.memory;
-  return {{"fits", f.metrics.fits ? 1 : 0},
-          {"p_fits", f.p_fits},
-          {"step_time_s", f.step_time.value},
-          {"step_time_s_high", f.step_time.high},
-          {"tokens_s_gpu", f.tokens_s_gpu.value},
-          {"tokens_s_gpu_low", f.tokens_s_gpu.low},
-          {"tflops_gpu", f.tflops_gpu.value},
-          {"mfu", f.mfu.value},
-          {"peak_mem_gib", f.peak_mem.value},
-          {"peak_mem_gib_high", f.peak_mem.high},
-          {"reserved_gib", m.reserved / kGiB},
-          {"allocated_gib", m.allocated / kGiB},
-          {"device_gib", m.device / kGiB},
-          {"resident_gib", m.resident / kGiB},
-          {"true", 1},
-          {"false", 0}};
+  std::map<std::string, double> out{{"fits", f.metrics.fits ? 1 : 0},
+                                    {"p_fits", f.p_fits},
+                                    {"reserved_gib", m.reserved / kGiB},
+                                    {"allocated_gib", m.allocated / kGiB},
+                                    {"active_gib", m.allocated / kGiB},
+                                    {"device_gib", m.device / kGiB},
+                                    {"resident_gib", m.resident / kGiB},
+                                    {"true", 1},
+                                    {"false", 0}};
+  const auto add = [&](const std::string& name, const Interval& interval) {
+    out[name] = interval.value;
+    out[name + "_low"] = interval.low;
+    out[name + "_high"] = interval.high;
+  };
+  add("step_time_s", f.step_time);
+  add("tokens_s_gpu", f.tokens_s_gpu);
+  add("tflops_gpu", f.tflops_gpu);
+  add("mfu", f.mfu);
+  add("peak_mem_gib", f.peak_mem);
+  return out;
 }
 
 /// Recursive descent over: or := and ("||" and)*, and := not ("&&" not)*, not := "!" not | compare,
@@ -55,7 +59,8 @@ class Condition {
                      "'" + text_ + "': " + problem);
   }
   void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    while (at_ < text_.size() && text_[at_] == ' ')
+      ++at_;
   }
   bool take(std::string_view token) {
     skip();
@@ -121,15 +126,16 @@ class Condition {
   }
   double named() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 ||
-                                  text_[at_] == '_')) {
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
       ++at_;
     }
     const std::string name = text_.substr(begin, at_ - begin);
     const auto found = values_.find(name);
     if (found != values_.end()) return found->second;
     std::vector<std::string> known;
-    for (const auto& [key, value] : values_) known.push_back(key);
+    for (const auto& [key, value] : values_)
+      known.push_back(key);
     at_ = begin;
     refuse(name.empty() ? "a name or a number is wanted"
                         : "unknown name '" + name + "'" + did_you_mean(name, known) +

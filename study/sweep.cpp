@@ -19,7 +19,8 @@ constexpr std::int64_t kMostPoints = std::int64_t{1} << 40;
 std::string value_text(const Node& node) {
   if (node.kind == Node::Kind::kScalar) return node.scalar;
   std::string out = "[";
-  for (const Node& item : node.items) out += (out.size() > 1 ? ", " : "") + item.scalar;
+  for (const Node& item : node.items)
+    out += (out.size() > 1 ? ", " : "") + item.scalar;
   return out + "]";
 }
 
@@ -38,7 +39,9 @@ class Sweeper {
 
   SweepResult run() {
     const auto begin = std::chrono::steady_clock::now();
-    for (const SweepAxis& axis : request_.space.axes) out_.keys.push_back(axis.key);
+    check_values();
+    for (const SweepAxis& axis : request_.space.axes)
+      out_.keys.push_back(axis.key);
     out_.points_total = request_.space.points();
     for (std::int64_t done = 0; done < out_.points_total; ++done) {
       if (request_.progress && done % 64 == 0 && !request_.progress(done)) {
@@ -62,24 +65,35 @@ class Sweeper {
     }
   }
 
-  void point() {
+  [[nodiscard]] Node node_at(const std::vector<std::size_t>& at) const {
     Node node = request_.space.run;
-    for (std::size_t i = 0; i < at_.size(); ++i) {
+    for (std::size_t i = 0; i < at.size(); ++i) {
       const SweepAxis& axis = request_.space.axes[i];
-      set_dotted(node, axis.key, axis.values[at_[i]]);
+      set_dotted(node, axis.key, axis.values[at[i]]);
     }
-    const RunFile run = read_run(node);  // a value that cannot be read is a fault of the sweep file
-    Job job;
+    return node;
+  }
+
+  /// A value that cannot be read is a fault of the sweep file, told before any point is forecast.
+  void check_values() const {
+    std::vector<std::size_t> at(at_.size(), 0);
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      for (std::size_t value = 0; value < request_.space.axes[i].values.size(); ++value) {
+        at[i] = value;
+        read_run(node_at(at));
+      }
+      at[i] = 0;
+    }
+  }
+
+  void point() {
     try {
-      job = resolved(run);
+      forecast(resolved(read_run(node_at(at_))));
     } catch (const Unsupported& error) {
       ++out_.rejected[error.what()];
-      return;
     } catch (const InputError& error) {
-      ++out_.rejected["invalid: " + error.key() + ": " + error.problem()];
-      return;
+      ++out_.rejected["invalid: " + error.key()];
     }
-    forecast(job);
   }
 
   Job resolved(const RunFile& run) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Every combination of a space of settings: invalid and unfitting points counted by reason, the best
-// ones ranked.
+// Every combination of a space of settings: invalid and unfitting points counted by reason, the
+// best ones ranked.
 
 #include <cstdint>
 #include <functional>
@@ -50,9 +50,9 @@ struct SweepResult {
   std::int64_t points_forecast = 0;
   std::int64_t points_pruned = 0;
   std::map<std::string, std::int64_t> rejected;  ///< by reason
-  std::vector<SweepPoint> top;     ///< that fit, by tokens/s/GPU
-  std::vector<SweepPoint> pareto;  ///< fastest for their memory, of all that fit
-  std::optional<Forecast> best;    ///< in full
+  std::vector<SweepPoint> top;                   ///< that fit, by tokens/s/GPU
+  std::vector<SweepPoint> pareto;                ///< fastest for their memory, of all that fit
+  std::optional<Forecast> best;                  ///< in full
   double seconds = 0;
   int jobs = 1;
   bool interrupted = false;

@@ -68,16 +68,17 @@ def compare(
         runs = tuple(runs[0])
     if len(runs) < 2:
         raise TypeError("compare wants at least two runs")
-    answer = _core.compare([_source(r) for r in runs], _sets(set), engine, _folders(data))
+    sources = [_source(run, f"<mapping {i}>") for i, run in enumerate(runs, 1)]
+    answer = _core.compare(sources, _sets(set), engine, _folders(data))
     return from_json(json.loads(answer), Comparison)
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of NumPy and paths as JSON knows them."""
+    """Numbers and arrays of NumPy, and paths, as JSON knows them."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if hasattr(value, "item"):
-        return value.item()
+    if hasattr(value, "tolist"):
+        return value.tolist()
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a run cannot hold {value!r} ({type(value).__name__})")
@@ -87,9 +88,9 @@ def _text(value: Any) -> str:
     return json.dumps(value, default=_plain, ensure_ascii=False)
 
 
-def _source(run: Run) -> _core.RunSource:
+def _source(run: Run, name: str = "<mapping>") -> _core.RunSource:
     if isinstance(run, Mapping):
-        return _core.RunSource("<mapping>", False, _text(dict(run)))
+        return _core.RunSource(name, False, _text(dict(run)))
     if isinstance(run, (str, os.PathLike)):
         return _core.RunSource(os.fspath(run), True, "")
     raise TypeError(f"a path or a mapping is wanted, not {type(run).__name__}")

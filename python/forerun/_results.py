@@ -7,10 +7,13 @@ from typing import Any, TypeVar
 
 
 class Record(Mapping[str, Any]):
-    """A JSON object. Keys are attributes too; nested objects are records."""
+    """A JSON object that does not change. Keys are attributes too; nested objects are records."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = {key: _wrapped(value) for key, value in values.items()}
+        self.__dict__["_values"] = {key: _wrapped(value) for key, value in values.items()}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} does not change; cannot set {name!r}")
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "01-first-forecast" / "run.yaml"
+RUNS = ROOT / "calibration" / "runs" / "torchtitan.csv"
 BINARY = os.environ.get("FORERUN_BINARY", str(ROOT / "build" / "bin" / "forerun"))
 
 
@@ -26,10 +27,11 @@ def forerun(tmp_path):
 
     def run(*arguments, stdin=None, timeout=120, env=None):
         done = subprocess.run(
-            [BINARY, *map(str, arguments)],
+            [BINARY, *map(os.fspath, map(_plain, arguments))],
             input=stdin,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
             timeout=timeout,
             cwd=tmp_path,
             env={**os.environ, **(env or {})},
@@ -39,6 +41,30 @@ def forerun(tmp_path):
     return run
 
 
+def _plain(argument):
+    return argument if isinstance(argument, (str, bytes, os.PathLike)) else str(argument)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write("run.yaml", text) makes a file in the folder that the binary runs in."""
+
+    def make(name, content):
+        path = tmp_path / name
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content)
+        return name
+
+    return make
+
+
 @pytest.fixture
 def example():
     return EXAMPLE
+
+
+@pytest.fixture
+def runs():
+    return RUNS
