@@ -14,8 +14,8 @@ namespace forerun {
 
 struct SimResult {
   double step_seconds = 0;
-  std::vector<double> rank_end;          ///< by pipeline rank
-  std::vector<double> stage_end;         ///< by stage: its gradients are complete
+  std::vector<double> rank_end;    ///< by pipeline rank
+  std::vector<double> stage_end;   ///< by stage: its gradients are complete
   std::vector<MemoryFold> memory;  ///< by pipeline rank: what the step adds to its resident bytes
   std::uint64_t events = 0;
   std::uint64_t fingerprint = 0;  ///< of the stream of events

@@ -21,7 +21,8 @@ std::string process_name(const Trace& trace, int rank) {
 void name_tracks(const Trace& trace, std::string& out) {
   for (int rank = 0; rank < trace.ranks; ++rank) {
     fmt::format_to(std::back_inserter(out),
-                   R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"{}"}}}},)" "\n",
+                   R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"{}"}}}},)"
+                   "\n",
                    rank, process_name(trace, rank));
     for (int stream = 0; stream < kStreams; ++stream) {
       fmt::format_to(
@@ -41,7 +42,8 @@ std::string to_chrome_json(const Trace& trace) {
   for (const TraceSpan& span : trace.spans) {
     fmt::format_to(
         std::back_inserter(out),
-        R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"{}","ts":{:.6f},"dur":{:.6f}}},)" "\n",
+        R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"{}","ts":{:.6f},"dur":{:.6f}}},)"
+        "\n",
         span.rank, static_cast<int>(span.stream), span.name, span.category, span.begin * 1e6,
         (span.end - span.begin) * 1e6);
   }
