@@ -80,6 +80,13 @@ bool CsvTable::has(std::string_view column) const {
   return index_.find(column) != index_.end();
 }
 
+void CsvTable::keep(std::string_view column, const std::regex& pattern) {
+  std::erase_if(rows_, [&](const Row& row) {
+    const std::string_view text = cell(row, column);
+    return !std::regex_search(text.begin(), text.end(), pattern);
+  });
+}
+
 CsvTable read_csv_file(const std::string& path) {
   TextFile file = read_text_file(path, kMaxTableBytes);
   return CsvTable(file.text, file.name);

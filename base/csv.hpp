@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ class CsvTable {
   /// The cell of `row` in `column`; "" where the column or the cell is absent.
   [[nodiscard]] std::string_view cell(const Row& row, std::string_view column) const;
   [[nodiscard]] bool has(std::string_view column) const;
+  /// Leaves only the rows whose cell in `column` matches somewhere.
+  void keep(std::string_view column, const std::regex& pattern);
   /// The place of a cell, for messages.
   [[nodiscard]] Place place(const Row& row) const { return {name_, row.line, 0}; }
 

@@ -12,34 +12,23 @@ namespace {
 
 constexpr double kTie = 0.03, kTieCalled = 0.05, kMemoryMatters = 2;  // GiB
 
-/// One prediction beside its measurement.
-struct Residual {
-  double error;
-  bool covered;
-  double half_width;
-};
-
-Residual residual_of(const Interval& predicted, double measured) {
-  return {predicted.value / measured - 1, predicted.low <= measured && measured <= predicted.high,
-          (predicted.high - predicted.low) / (2 * predicted.value)};
-}
-
 double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size();
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-ErrorSummary summary_of(const std::vector<Residual>& residuals) {
+ErrorSummary summary_of(const std::vector<RowError>& rows) {
   ErrorSummary out;
-  if (residuals.empty()) return out;
+  if (rows.empty()) return out;
   std::vector<double> signed_errors, errors, widths;
   int covered = 0;
-  for (const Residual& r : residuals) {
-    signed_errors.push_back(r.error);
-    errors.push_back(std::abs(r.error));
-    widths.push_back(r.half_width);
-    covered += r.covered ? 1 : 0;
+  for (const RowError& r : rows) {
+    const Interval& p = r.predicted;
+    signed_errors.push_back(r.error());
+    errors.push_back(std::abs(r.error()));
+    widths.push_back((p.high - p.low) / (2 * p.value));
+    covered += p.low <= r.measured && r.measured <= p.high ? 1 : 0;
   }
   std::sort(errors.begin(), errors.end());
   const auto n = static_cast<double>(errors.size());
@@ -53,22 +42,22 @@ ErrorSummary summary_of(const std::vector<Residual>& residuals) {
   return out;
 }
 
-std::optional<Residual> speed_residual(const CsvTable& runs, const CsvTable::Row& cells,
-                                       const Forecast& forecast) {
+std::optional<RowError> speed_error(const CsvTable& runs, const CsvTable::Row& cells,
+                                    const ValidatedRow& row) {
   if (const auto tokens = measured_number(runs.cell(cells, "tokens_s_gpu"))) {
-    return residual_of(forecast.tokens_s_gpu, *tokens);
+    return RowError{row.id, "tokens_s_gpu", row.forecast->tokens_s_gpu, *tokens};
   }
   if (const auto seconds = measured_number(runs.cell(cells, "step_time_s"))) {
-    return residual_of(forecast.step_time, *seconds);
+    return RowError{row.id, "step_time_s", row.forecast->step_time, *seconds};
   }
   return std::nullopt;
 }
 
-std::optional<Residual> memory_residual(const CsvTable& runs, const CsvTable::Row& cells,
-                                        const ValidatedRow& row) {
+std::optional<RowError> memory_error(const CsvTable& runs, const CsvTable::Row& cells,
+                                     const ValidatedRow& row) {
   const auto gib = measured_number(runs.cell(cells, "peak_mem_gib"));
   if (!gib || runs.cell(cells, "peak_mem_kind") == "theoretical") return std::nullopt;
-  return residual_of(row.peak_mem_gib, *gib);
+  return RowError{row.id, "peak_mem_gib", row.peak_mem_gib, *gib};
 }
 
 class PairScore {
@@ -146,23 +135,22 @@ Score score(const CsvTable& runs, const std::vector<ValidatedRow>& rows, const C
   FR_ASSERT(rows.size() == runs.rows().size());
   Score out;
   out.rows = static_cast<int>(rows.size());
-  std::vector<Residual> speed, memory;
-  std::map<std::string, std::vector<Residual>> by_software;
+  std::map<std::string, std::vector<RowError>> by_software;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const CsvTable::Row& cells = runs.rows()[i];
     const ValidatedRow& row = rows[i];
     ++out.statuses[row.status.starts_with("invalid") ? "invalid" : row.status];
     if (!row.forecast || runs.cell(cells, "suspect") == "1") continue;
-    if (const auto r = speed_residual(runs, cells, *row.forecast)) {
-      speed.push_back(*r);
-      by_software[row.forecast->job.scenario.software.name].push_back(*r);
+    if (const auto e = speed_error(runs, cells, row)) {
+      out.speeds.push_back(*e);
+      by_software[row.forecast->job.scenario.software.name].push_back(*e);
     }
-    if (const auto r = memory_residual(runs, cells, row)) memory.push_back(*r);
+    if (const auto e = memory_error(runs, cells, row)) out.memories.push_back(*e);
   }
-  out.speed = summary_of(speed);
-  out.memory = summary_of(memory);
-  for (const auto& [software, residuals] : by_software) {
-    out.speed_by_software[software] = summary_of(residuals);
+  out.speed = summary_of(out.speeds);
+  out.memory = summary_of(out.memories);
+  for (const auto& [software, errors] : by_software) {
+    out.speed_by_software[software] = summary_of(errors);
   }
   if (pairs != nullptr) out.pairs = PairScore(*pairs, rows).run();
   return out;

@@ -30,11 +30,21 @@ struct PairSummary {
   int unanswered = 0;
 };
 
+/// One prediction beside its measurement.
+struct RowError {
+  std::string id;
+  std::string_view quantity;  ///< the column that holds the measurement
+  Interval predicted;
+  double measured = 0;
+  [[nodiscard]] double error() const { return predicted.value / measured - 1; }
+};
+
 struct Score {
   int rows = 0;
   std::map<std::string, int> statuses;  ///< "invalid: ..." together
   ErrorSummary speed;                   ///< on tokens/s/GPU, else step time
   ErrorSummary memory;
+  std::vector<RowError> speeds, memories;  ///< in the order of the table
   std::map<std::string, ErrorSummary> speed_by_software;
   std::optional<PairSummary> pairs;
 };

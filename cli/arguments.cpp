@@ -198,6 +198,9 @@ class Arguments {
     verb->add_option("RUNS", o->table, "table of runs (CSV)")->required()->type_name("FILE");
     verb->add_option("--pairs", o->pairs, "table of pairs of those runs");
     verb->add_option("--residuals", o->residuals, "file for measured over predicted by stack");
+    verb->add_option("--only", o->only, "only rows whose id matches this regular expression");
+    verb->add_option("--worst", o->worst, "how many of the largest errors are listed")
+        ->check(CLI::Range(1, 100000));
     verb->add_flag("--use-measured-network", o->use_measured_network,
                    "read what each row's job measured of its network");
     add_engine(*verb, o->engine);

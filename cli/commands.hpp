@@ -56,6 +56,8 @@ struct ValidateOptions {
   std::string residuals;
   EngineKind engine = EngineKind::kAnalytic;
   bool use_measured_network = false;
+  std::string only;  ///< regular expression; rows whose id matches
+  int worst = 0;     ///< how many of the largest errors are listed
 };
 
 struct ModelOptions {

@@ -1,5 +1,9 @@
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <regex>
+
+#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "report/report.hpp"
 
@@ -17,6 +21,16 @@ void warn_of_invalid(const std::vector<ValidatedRow>& rows) {
   if (invalid > kMost) spdlog::warn("{} more rows are invalid", invalid - kMost);
 }
 
+std::regex pattern_of(const std::string& text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error& error) {
+    throw InputError(
+        {"--only", 0, 0}, "",
+        fmt::format("found '{}', a regular expression is wanted: {}", text, error.what()));
+  }
+}
+
 }  // namespace
 
 Exit run_validate(const ValidateOptions& o) {
@@ -29,7 +43,8 @@ Exit run_validate(const ValidateOptions& o) {
     one.engine = o.engine;
     return predict(one, context).forecast;
   };
-  const CsvTable table = read_csv_file(o.table);
+  CsvTable table = read_csv_file(o.table);
+  if (!o.only.empty()) table.keep("id", pattern_of(o.only));
   const std::optional<CsvTable> pairs =
       o.pairs.empty() ? std::nullopt : std::optional(read_csv_file(o.pairs));
   const auto rows = validate(table, context.data, context.residuals, request);
@@ -38,7 +53,7 @@ Exit run_validate(const ValidateOptions& o) {
   if (!o.common.out.empty()) write_answer(validation_csv(rows), o.common.out);
   if (o.common.out == "-") return Exit::kAnswered;
   const Score result = score(table, rows, pairs ? &*pairs : nullptr);
-  write_answer(o.common.json ? score_json(result) : score_text(result), "");
+  write_answer(o.common.json ? score_json(result) : score_text(result, o.worst), "");
   return Exit::kAnswered;
 }
 

@@ -38,7 +38,8 @@ std::string model_text(const ModelSpec& model);
 
 /// The table that `validate -o` writes.
 std::string validation_csv(const std::vector<ValidatedRow>& rows);
-std::string score_text(const Score& score);
+/// `worst`: how many of the largest errors are listed.
+std::string score_text(const Score& score, int worst = 0);
 std::string score_json(const Score& score);
 
 /// {"status": "unsupported: ...", "schema_version": ...} and the like.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <string>
 
@@ -82,7 +83,25 @@ Json error_object(const ErrorSummary& e) {
 
 }  // namespace
 
-std::string score_text(const Score& s) {
+namespace {
+
+void list_worst(Out out, std::vector<RowError> rows, int most) {
+  if (rows.empty() || most == 0) return;
+  std::stable_sort(rows.begin(), rows.end(), [](const RowError& a, const RowError& b) {
+    return std::abs(a.error()) > std::abs(b.error());
+  });
+  rows.resize(std::min(rows.size(), static_cast<std::size_t>(most)));
+  fmt::format_to(out, "\n{:<44} {:<13} {:>9} {:>9}\n", "largest errors", "", "measured",
+                 "predicted");
+  for (const RowError& r : rows) {
+    fmt::format_to(out, "{:<44} {:<13} {:>9.4g} {:>9.4g} {:>+7.1f}%\n", r.id, r.quantity,
+                   r.measured, r.predicted.value, 100 * r.error());
+  }
+}
+
+}  // namespace
+
+std::string score_text(const Score& s, int worst) {
   std::vector<std::pair<int, std::string>> statuses;
   for (const auto& [status, count] : s.statuses)
     statuses.emplace_back(count, status);
@@ -104,6 +123,8 @@ std::string score_text(const Score& s) {
         "memory {} right, {} wrong; {} unanswered\n",
         p.right, p.wrong, p.ties_close, p.ties_apart, p.memory_right, p.memory_wrong, p.unanswered);
   }
+  list_worst(out, s.speeds, worst);
+  list_worst(out, s.memories, worst);
   return text;
 }
 

@@ -270,3 +270,25 @@ def test_line_ends_and_byte_order_mark(forerun, write, runs):
     plain = forerun("validate", runs, "-o", "-").out
     crlf = b"\xef\xbb\xbf" + runs.read_bytes().replace(b"\n", b"\r\n")
     assert forerun("validate", write("runs.csv", crlf), "-o", "-").out == plain
+
+
+def test_only_the_rows_asked_for(forerun, runs, published):
+    answer = forerun("validate", runs, "-o", "-", "--only", "ttv1-8b")
+    ids = [row["id"] for row in read(answer.out)]
+    assert ids == [row["id"] for row in published if "ttv1-8b" in row["id"]] != []
+    answer = forerun("validate", runs, "--only", "tt[")
+    assert answer.code == 2 and "a regular expression is wanted" in answer.err
+
+
+def test_the_largest_errors_are_listed_first(forerun, runs, published):
+    text = forerun("validate", runs, "--worst", "3").out
+    speed, memory = text.split("largest errors")[1:]
+    measured = {row["id"]: row for row in published}
+    for part, quantity in ((speed, "tokens_s_gpu"), (memory, "peak_mem_gib")):
+        lines = [line.split() for line in part.splitlines()[1:4]]
+        errors = [float(line[4].rstrip("%")) for line in lines]
+        assert [abs(e) for e in errors] == sorted((abs(e) for e in errors), reverse=True)
+        for (run, column, before, after, _), error in zip(lines, errors, strict=True):
+            assert column == quantity
+            assert float(before) == pytest.approx(float(measured[run][quantity]), rel=1e-3)
+            assert float(after) / float(before) - 1 == pytest.approx(error / 100, abs=2e-3)
