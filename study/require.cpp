@@ -1,5 +1,6 @@
 #include "study/require.hpp"
 
+#include <cctype>
 #include <charconv>
 #include <map>
 #include <string_view>
@@ -22,6 +23,8 @@ std::map<std::string, double> values_of(const Forecast& f) {
                                     {"active_gib", m.allocated / kGiB},
                                     {"device_gib", m.device / kGiB},
                                     {"resident_gib", m.resident / kGiB},
+                                    {"tflops_gpu_full_attention", f.model_flops_full_gpu / 1e12},
+                                    {"tflops_gpu_hardware", f.hardware_flops_gpu / 1e12},
                                     {"true", 1},
                                     {"false", 0}};
   const auto add = [&](const std::string& name, const Interval& interval) {
@@ -67,6 +70,12 @@ class Condition {
     if (std::string_view(text_).substr(at_, token.size()) != token) return false;
     at_ += token.size();
     return true;
+  }
+
+  [[nodiscard]] bool digits_next() const {
+    const std::size_t first = text_[at_] == '-' ? at_ + 1 : at_;
+    return first < text_.size() &&
+           (std::isdigit(static_cast<unsigned char>(text_[first])) != 0 || text_[first] == '.');
   }
 
   double either() {
@@ -118,7 +127,7 @@ class Condition {
     double number = 0;
     const char* begin = text_.data() + at_;
     const auto [rest, error] = std::from_chars(begin, text_.data() + text_.size(), number);
-    if (error == std::errc{}) {
+    if (error == std::errc{} && digits_next()) {  // "inf", "nan" and "info" are names
       at_ += static_cast<std::size_t>(rest - begin);
       return number;
     }
