@@ -43,4 +43,17 @@ void overlap_tensor_parallel(std::vector<Kernel>& kernels, int tp) {
   }
 }
 
+void overlap_ring(std::vector<Kernel>& kernels) {
+  int attention = -1;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const bool forward = kernels[i].family == KernelFamily::kAttentionForward;
+    const bool backward = kernels[i].family == KernelFamily::kAttentionBackward;
+    if (backward || (forward && attention < 0)) attention = static_cast<int>(i);
+  }
+  for (Kernel& kernel : kernels) {
+    const bool context = kernel.is_collective() && kernel.comm.dim == MeshDim::kContext;
+    if (context) kernel.overlapped_with = attention;
+  }
+}
+
 }  // namespace forerun

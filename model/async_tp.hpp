@@ -15,4 +15,9 @@ namespace forerun {
 /// (Kernel::overlap_chunks).
 void overlap_tensor_parallel(std::vector<Kernel>& kernels, int tp);
 
+/// Ring attention: keys and values, and backward their gradients, go from rank to rank beside the
+/// attention of the piece that is there (Liu et al. 2023; TransformerEngine, p2p). Marks the cp
+/// collectives of a pass.
+void overlap_ring(std::vector<Kernel>& kernels);
+
 }  // namespace forerun

@@ -158,6 +158,8 @@ class Differentiator {
     const Operator op = g()[id];
     const TensorId out = op.outputs[0];
     if (op.fn == Fn::kNll || op.fn == Fn::kNllParallel) return nll(op);
+    if (op.fn == Fn::kFusedLoss) return fused_loss(op);
+    if (op.fn == Fn::kSplit) return split(op);
     TensorId dy = gradient(out);
     if (!dy.valid()) return;
     if (op.fn == Fn::kRedistribute) return redistribute(id, op, dy);
@@ -192,6 +194,8 @@ class Differentiator {
       case Fn::kSilu:
       case Fn::kGelu:
         return accumulate(x, pointwise(op.fn, {dy, x}, x, "activation.backward"));
+      case Fn::kSwiglu:
+        return accumulate(x, pointwise(Fn::kSwiglu, {dy, x}, x, "swiglu.backward"));
       case Fn::kComplexMul:
       case Fn::kRotary:
         return accumulate(x, apply(op.fn, OpSpace::kExtern, {dy, op.inputs[1]}, g()[x].dims,
@@ -213,6 +217,31 @@ class Differentiator {
       default:
         throw Bug("no backward rule for operator " + std::string(op.name));
     }
+  }
+
+  void fused_loss(const Operator& op) {
+    const TensorId x = op.inputs[0];
+    accumulate(x, apply(Fn::kFusedLossBackward, OpSpace::kExtern, {x}, g()[x].dims, DType::kBf16,
+                        "loss.fused.backward"));
+  }
+
+  /// The parts' gradients are copied side by side.
+  void split(const Operator& op) {
+    const TensorId x = op.inputs[0];
+    Operator concat;
+    concat.fn = Fn::kConcat;
+    concat.space = OpSpace::kPointwise;
+    concat.name = "split.backward";
+    for (const TensorId part : op.outputs) {
+      const TensorId dy = gradient(part);
+      FR_ASSERT(dy.valid());
+      concat.inputs.push_back(finished(part, dy));
+    }
+    const Tensor whole = g()[x];
+    concat.outputs = {g().add_tensor(
+        {"split.dx", whole.dtype, whole.dims, ParameterStyle::kNone, true, {}, {}}, {})};
+    g().add(concat);
+    accumulate(x, concat.outputs[0]);
   }
 
   [[nodiscard]] bool partial_somewhere(TensorId t) const {
@@ -339,8 +368,11 @@ class Differentiator {
     backward.space = OpSpace::kExtern;
     backward.name = "attention.backward";
     backward.inputs = {dy, q, k, v, op.outputs[0], op.outputs[1]};
+    for (std::size_t i = 2; i < op.outputs.size(); ++i)
+      backward.inputs.push_back(op.outputs[i]);
     // With cp the gradients of keys and values are summed over ranks in fp32.
-    const DType dkv = g().degrees().cp > 1 ? DType::kFp32 : DType::kBf16;
+    const bool chunked = g().degrees().cp > 1 && !g().degrees().whole_sequences;
+    const DType dkv = chunked ? DType::kFp32 : DType::kBf16;
     for (const auto& [like, dtype] : {std::pair{q, DType::kBf16}, {k, dkv}, {v, dkv}}) {
       backward.outputs.push_back(g().add_tensor(
           {"attention.gradient", dtype, g()[like].dims, ParameterStyle::kNone, true, {}, {}}, {}));

@@ -48,8 +48,10 @@ class PassLowering {
   /// that stay when it ends. `lives` gets the tensors that the pass makes or frees.
   std::vector<Kernel> run(const std::vector<bool>& held, const std::vector<bool>& kept,
                           std::vector<TensorLife>& lives) {
-    for (const FusedKernel& fused : fused_)
+    for (const FusedKernel& fused : fused_) {
       lower(fused);
+      if (request_.accumulation) accumulate_gradients(fused);
+    }
     for (std::size_t t = 0; t < tensors_.size(); ++t)
       settle(t, held[t], kept[t], lives);
     return std::move(kernels_);
@@ -67,6 +69,7 @@ class PassLowering {
 
   void lower(const FusedKernel& fused) {
     const Operator& op = first_op(fused);
+    if (op.fn == Fn::kSplit) return views(op);
     if (op.fn == Fn::kRedistribute) {
       if (graph_.redistribution(fused.ops[0].op).collective == CollectiveKind::kNone) {
         return alias(op);
@@ -84,6 +87,17 @@ class PassLowering {
   void alias(const Operator& op) {
     tensors_[at(op.outputs[0])].alias = true;
     sources_.emplace_back(op.outputs[0], op.inputs[0]);
+  }
+
+  /// Parts of a tensor are taken to be written by what wrote the tensor, each with memory of its
+  /// own.
+  void views(const Operator& op) {
+    Life& whole = tensors_[at(op.inputs[0])];
+    whole.alias = true;
+    for (const TensorId part : op.outputs) {
+      tensors_[at(part)].made = whole.made;
+      tensors_[at(part)].last_use = whole.made;
+    }
   }
 
   Kernel& add(const FusedKernel& fused, Kernel kernel) {
@@ -120,6 +134,26 @@ class PassLowering {
         std::find(kernel.after.begin(), kernel.after.end(), made) != kernel.after.end();
     if (other_stream && !known && kernel.after.size() < kernel.after.capacity()) {
       kernel.after.push_back(made);
+    }
+  }
+
+  /// Parameter gradients go into the gradient buffer, an fp32 one, as soon as they are made.
+  void accumulate_gradients(const FusedKernel& fused) {
+    for (const Execution& e : fused.ops) {
+      for (const TensorId t : graph_[e.op].outputs) {
+        if (!is_parameter_gradient_[at(t)]) continue;
+        if (request_.accumulation == GradientAccumulation::kProduct) {
+          tensors_[at(t)].alias = true;  // written where it stays
+          continue;
+        }
+        constexpr int kRead = 2 + 4, kWrite = 4;
+        Kernel kernel;
+        kernel.name = "gradient.accumulate";
+        kernel.family = KernelFamily::kEager;
+        kernel.bytes = (kRead + kWrite) * graph_.local_bytes(t) / size_of(graph_[t].dtype);
+        touch(t, static_cast<int>(kernels_.size()), kernel);
+        kernels_.push_back(kernel);
+      }
     }
   }
 
@@ -167,7 +201,7 @@ class PassLowering {
     const Dims q = graph_.local_dims(op.inputs[shift]),
                kv = graph_.local_dims(op.inputs[shift + 1]);
     const TensorId lse = backward ? op.inputs[5] : op.outputs[1];
-    const int cp = graph_.degrees().cp;
+    const int cp = graph_.degrees().whole_sequences ? 1 : graph_.degrees().cp;
     Kernel kernel;
     kernel.family = backward ? KernelFamily::kAttentionBackward : KernelFamily::kAttentionForward;
     kernel.category = fused.ops[0].recompute ? Category::kRecompute : Category::kAttention;
@@ -182,6 +216,7 @@ class PassLowering {
     s.pairs = computed_pairs(s) / cp;
     const std::int64_t q_bytes = 2 * q[0] * q[1] * q[2], kv_bytes = 2 * kv[0] * kv[1] * kv[2];
     kernel.bytes = backward ? 4 * q_bytes + 4 * kv_bytes : 2 * q_bytes + 2 * kv_bytes;
+    if (request_.options.unfused_attention) s.scores = s.batch * s.heads * s.q_length * s.kv_length;
     if (backward) {  // FlashAttention-2 accumulates dq in fp32 and keeps a row sum beside it
       const std::int64_t workspace = rounded(2 * q_bytes) + rounded(4 * q[0] * q[1] * s.heads);
       kernel.memory.allocate(MemoryComponent::kTemporaries, workspace);
@@ -242,6 +277,10 @@ class PassLowering {
       case Fn::kNormBackward:
       case Fn::kRotary:
         return KernelFamily::kFused;
+      case Fn::kSwiglu:
+      case Fn::kFusedLoss:
+      case Fn::kFusedLossBackward:
+        return KernelFamily::kFused;
       case Fn::kLogSoftmax:
       case Fn::kLogSoftmaxBackward:
         return KernelFamily::kEagerReduce;
@@ -250,6 +289,7 @@ class PassLowering {
     }
     if (request_.compiled && fused.space != OpSpace::kExtern) return KernelFamily::kFused;
     if (op.fn == Fn::kExpandHeads || op.fn == Fn::kReduceHeads || op.fn == Fn::kTranspose ||
+        op.fn == Fn::kConcat || op.name.starts_with("silu.view") ||
         (op.fn == Fn::kCopy && op.name.starts_with("cp."))) {
       return KernelFamily::kStrided;
     }
@@ -437,7 +477,7 @@ BlockKernels block_kernels(const ModelSpec& model, const BlockRequest& request) 
   if (!loss) held_backward[index(block.output_gradient)] = true;
   if (block.input_gradient.valid()) kept_backward[index(block.input_gradient)] = true;
   for (const ParameterGradient& p : block.parameter_gradients) {
-    kept_backward[index(p.gradient)] = true;
+    kept_backward[index(p.gradient)] = !request.accumulation;
   }
   std::vector<TensorLife> forward_lives, backward_lives;
   const auto lower = [&](const std::vector<Execution>& pass, const std::vector<bool>& held,
@@ -456,9 +496,9 @@ BlockKernels block_kernels(const ModelSpec& model, const BlockRequest& request) 
   if (loss) out.logit_bytes = logit_bytes(block);
   out.output_bytes = loss ? 0 : rounded(block.graph.local_bytes(block.output));
   count_parameters(block, out);
-  if (request.async_tp && request.compiled) {
-    overlap_tensor_parallel(out.forward, request.degrees.tp);
-    overlap_tensor_parallel(out.backward, request.degrees.tp);
+  for (std::vector<Kernel>* pass : {&out.forward, &out.backward}) {
+    if (request.async_tp) overlap_tensor_parallel(*pass, request.degrees.tp);
+    if (request.ring) overlap_ring(*pass);
   }
   return out;
 }

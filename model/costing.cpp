@@ -65,7 +65,23 @@ class PassCosting {
     if (kernel.overlapped_with < 0) {
       return context_.costs->collective(kernel.comm.collective, bytes, span);
     }
+    if (kernel.comm.dim == MeshDim::kContext) return ring(kernel, bytes, span);
     return overlapped(kernel, bytes, span);
+  }
+
+  /// A ring: in each of n - 1 steps a piece is sent beside the attention of another piece. The
+  /// collectives that share the attention (keys, values, their gradients) share its time too.
+  [[nodiscard]] double ring(const Kernel& kernel, double bytes, const Span& span) const {
+    const auto n = static_cast<double>(span.ranks);
+    const auto same = [&](const Kernel& other) {
+      return other.is_collective() && other.comm.dim == MeshDim::kContext;
+    };
+    const auto sharing = static_cast<double>(std::count_if(kernels_.begin(), kernels_.end(), same));
+    const Kernel& hides = kernels_[static_cast<std::size_t>(kernel.overlapped_with)];
+    const double attention =
+        context_.costs->kernel(hides, context_.attention, context_.fp8_step) / n / sharing;
+    const double piece = context_.costs->send(bytes / n, span.tier);
+    return (n - 1) * std::max(0.0, piece - attention);
   }
 
   /// Async TP: pieces are copied between neighbours beside the pieces of the products; what a

@@ -35,25 +35,16 @@ std::string unsupported_part(const Scenario& scenario, const Plan& plan, const P
     return fmt::format("{} {}", what, to_text(value));
   };
   if (scenario.model.moe()) return "mixture of experts";
-  if (plan.precision != Precision::kBf16 && plan.precision != Precision::kFp8Tensorwise) {
+  const bool fp8 = plan.precision == Precision::kFp8Tensorwise;
+  if (plan.precision != Precision::kBf16 && plan.precision != Precision::kFp16 && !fp8) {
     return named("precision", plan.precision);
   }
-  if (plan.precision == Precision::kFp8Tensorwise && profile.gemm_fp8.peak_fraction == 0) {
-    return "fp8 on GPU " + scenario.cluster.gpu.name;
-  }
-  if (plan.optimizer != OptimizerKind::kAdamW && plan.optimizer != OptimizerKind::kAdam) {
-    return named("optimizer", plan.optimizer);
-  }
-  const bool fp32_states = plan.master_dtype == DType::kFp32 && plan.grad_dtype == DType::kFp32 &&
-                           plan.moment_dtype == DType::kFp32;
-  if (!fp32_states) return "master, gradient or moment dtypes other than fp32";
-  if (plan.dp_replicate > 1) return "dp_replicate above 1 (HSDP, DDP)";
-  const bool sharded = plan.zero_stage == 3 || plan.zero_stage == 2 || plan.dp_shard * plan.cp == 1;
-  if (!sharded) return fmt::format("zero_stage {} (only FSDP2)", plan.zero_stage);
+  if (fp8 && profile.gemm_fp8.peak_fraction == 0) return "fp8 on GPU " + scenario.cluster.gpu.name;
+  if (plan.optimizer == OptimizerKind::kMuon) return named("optimizer", plan.optimizer);
+  if (plan.zero_stage == 2 && plan.microbatches() > 1) return "zero_stage 2 with accumulation";
   if (plan.pp > 1 && plan.reshard == Reshard::kAlways) {
     return "reshard_after_forward always with a pipeline";
   }
-  if (plan.cp > 1 && plan.cp_kind != CpKind::kAllGather) return named("cp_kind", plan.cp_kind);
   if (plan.pp > 1 && find_schedule(plan.schedule) == nullptr) {
     return named("schedule", plan.schedule);
   }
@@ -62,7 +53,9 @@ std::string unsupported_part(const Scenario& scenario, const Plan& plan, const P
   if (plan.loss == LossKind::kChunked || plan.loss == LossKind::kFused) {
     return named("loss", plan.loss);
   }
-  if (!profile.attention[static_cast<std::size_t>(plan.attention)].known()) {
+  const bool unfused = plan.attention == AttentionKernel::kUnfused;
+  if (unfused && plan.cp > 1) return "attention unfused with context parallelism";
+  if (!unfused && !profile.attention[static_cast<std::size_t>(plan.attention)].known()) {
     return fmt::format("attention {} on GPU {}", to_text(plan.attention),
                        scenario.cluster.gpu.name);
   }

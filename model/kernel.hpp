@@ -78,6 +78,7 @@ struct GemmShape {
 
 /// Scaled dot-product attention of one rank.
 struct AttentionShape {
+  std::int64_t scores = 0;  ///< query-key pairs of an unfused kernel, masked ones too
   std::int64_t batch = 0, heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t q_length = 0, kv_length = 0;
   double pairs = 0;  ///< query-key pairs that are computed, over batch and heads
@@ -147,7 +148,7 @@ struct Kernel {
   bool recompute = false;
   int repeat = 1;            ///< identical launches, one after the other
   int overlap_chunks = 1;    ///< async TP: cut into this many pieces beside a collective's pieces
-  int overlapped_with = -1;  ///< of a collective under async TP: the kernel that hides it
+  int overlapped_with = -1;  ///< of a collective in pieces: the kernel that hides it
   std::int64_t bytes = 0;    ///< read and written
   GemmShape gemm;
   AttentionShape attention;

@@ -18,11 +18,14 @@ ShapeKey shape_key(BlockKind kind, const Plan& plan) {
   if (kind == BlockKind::kHead) {
     key.parallel_loss = plan.loss == LossKind::kParallel && plan.tp > 1;
   }
+  key.accumulates = plan.zero_stage < 3;
   if (kind == BlockKind::kDecoder) {  // torch.compile and checkpointing wrap decoder blocks
     key.fp8 = plan.precision == Precision::kFp8Tensorwise;
     key.compiled = plan.compile;
     key.async_tp = plan.async_tp && plan.tp > 1;
     key.recompute = plan.recompute;
+    key.unfused = plan.attention == AttentionKernel::kUnfused;
+    if (plan.cp > 1) key.cp_kind = plan.cp_kind;
   }
   return key;
 }
@@ -39,13 +42,18 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   r.options.parallel_loss = key.parallel_loss;
   r.options.modules = software.modules;
   r.options.modules.quantise_once = key.compiled;  // the compiler drops repeated casts
-  r.degrees = {key.tp, key.cp, key.sequence_parallel};
+  const bool by_heads = key.cp_kind == CpKind::kUlysses;
+  r.options.whole_sequences = by_heads;
+  r.options.unfused_attention = key.unfused;
+  r.degrees = {key.tp, key.cp, key.sequence_parallel, by_heads};
+  r.ring = key.cp_kind == CpKind::kRing;
   r.autodiff.regather_in_backward = software.regather_in_backward;
   r.recompute = key.recompute;
   r.save_list.matmul_every = software.selective_matmul_every;
   r.window = scenario.model.window;
   r.compiled = key.compiled;
   r.async_tp = key.async_tp;
+  if (key.accumulates) r.accumulation = software.replicas.accumulation;
   return r;
 }
 
@@ -60,6 +68,10 @@ BlockDraft events_only(std::string_view name, std::initializer_list<MemoryDelta>
 
 std::size_t span_hash(const Span& span) {
   return hash_of(span.ranks, span.nodes, span.ranks_per_node, span.racks, span.tier);
+}
+
+std::size_t states_hash(const OptimizerStates& s) {
+  return hash_of(s.kind, s.parameter, s.master, s.gradient, s.moment);
 }
 
 template <class T>
@@ -77,20 +89,23 @@ std::size_t MeshKey::hash() const {
 }
 
 std::size_t LayoutKey::hash() const {
-  return hash_of(address(embedding), address(layer), address(head), span_hash(shard), pp,
-                 virtual_stages, accumulates, fp8, reshard, layers.count);
+  return hash_of(address(embedding), address(layer), address(head), span_hash(shard),
+                 replicate.ranks, data.ranks, zero_stage, states_hash(states), pp, virtual_stages,
+                 accumulates, fp8, reshard, layers.count);
 }
 
 std::size_t Lowering::StageKey::hash() const {
   return hash_of(address(parts.embedding), address(parts.layer), address(parts.head), parts.layers,
-                 span_hash(parts.shard), parts.pipeline, parts.accumulates, parts.reshard,
+                 span_hash(parts.shard), parts.replicate.ranks, parts.data.ranks, parts.zero_stage,
+                 states_hash(parts.states), parts.pipeline, parts.accumulates, parts.reshard,
                  parts.fp8, receives, sends);
 }
 
 Lowering::Lowering(const Scenario& scenario, const Profile& profile)
     : scenario_(scenario),
       costs_(scenario, profile),
-      sharding_(make_sharding(scenario.software, costs_, pool_)) {}
+      sharded_(make_sharding(scenario.software, costs_, pool_)),
+      replicas_(make_replicas(scenario.software, costs_, pool_)) {}
 
 // ---- blocks
 // --------------------------------------------------------------------------------------
@@ -133,6 +148,8 @@ const MeshSpans& Lowering::spans(const Plan& plan) {
     out.tp = span_of(key.mesh, {Axis::kTp}, cluster);
     out.cp = span_of(key.mesh, {Axis::kCp}, cluster);
     out.shard = span_of(key.mesh, {Axis::kDpShard, Axis::kCp}, cluster);
+    out.replicate = span_of(key.mesh, {Axis::kDpReplicate}, cluster);
+    out.data = span_of(key.mesh, {Axis::kDpReplicate, Axis::kDpShard, Axis::kCp}, cluster);
     if (plan.pp > 1) out.pipeline = neighbour_tier(key.mesh, Axis::kPp, cluster);
     const Span world = span_of(
         key.mesh, {Axis::kPp, Axis::kDpReplicate, Axis::kDpShard, Axis::kCp, Axis::kTp}, cluster);
@@ -179,8 +196,9 @@ void Lowering::add_messages(const StageKey& key, StageChains& chains) {
 
 const Lowering::Stage& Lowering::stage(const StageKey& key) {
   return stages_.find_or_make(key, [&] {
-    Stage out{sharding_->chains(key.parts), sharding_->resident(key.parts),
-              sharding_->gradients_between_steps(key.parts)};
+    ShardingStrategy& sharding = key.parts.zero_stage == 3 ? *sharded_ : *replicas_;
+    Stage out{sharding.chains(key.parts), sharding.resident(key.parts),
+              sharding.gradients_between_steps(key.parts)};
     if (key.parts.pipeline) add_messages(key, out.chains);
     return out;
   });
@@ -202,6 +220,10 @@ PipelineLayout Lowering::make_layout(const Plan& plan, const LayoutKey& key) {
                   layers[static_cast<std::size_t>(s)],
                   last ? key.head : nullptr,
                   key.shard,
+                  key.replicate,
+                  key.data,
+                  key.zero_stage,
+                  key.states,
                   plan.pp > 1,
                   key.accumulates,
                   key.reshard,
@@ -230,6 +252,10 @@ const PipelineLayout& Lowering::layout(const Plan& plan, const MeshSpans& spans)
   key.layer = costed(BlockKind::kDecoder, plan, spans);
   key.head = costed(BlockKind::kHead, plan, spans);
   key.shard = spans.shard;
+  key.replicate = spans.replicate;
+  key.data = spans.data;
+  key.zero_stage = plan.zero_stage;
+  key.states = states_of(plan);
   key.pp = plan.pp;
   key.virtual_stages = plan.virtual_stages;
   key.fp8 = plan.precision == Precision::kFp8Tensorwise;

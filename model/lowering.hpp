@@ -25,12 +25,13 @@ struct ShapeKey {
   std::int64_t batch = 0, sequence = 0;
   int tp = 1, cp = 1;
   bool sequence_parallel = false, parallel_loss = false, fp8 = false, compiled = false,
-       async_tp = false;
+       async_tp = false, accumulates = false, unfused = false;
+  CpKind cp_kind = CpKind::kAllGather;
   Recompute recompute = Recompute::kNone;
   bool operator==(const ShapeKey&) const = default;
   [[nodiscard]] std::size_t hash() const {
     return hash_of(kind, batch, sequence, tp, cp, sequence_parallel, parallel_loss, fp8, compiled,
-                   async_tp, recompute);
+                   async_tp, accumulates, unfused, cp_kind, recompute);
   }
 };
 
@@ -48,7 +49,7 @@ struct CostKey {
 
 /// What each group of a mesh crosses.
 struct MeshSpans {
-  Span tp, cp, shard;
+  Span tp, cp, shard, replicate, data;
   Tier pipeline = Tier::kGpu;
   double sync_seconds = 0;  ///< a reduction of one number over all ranks
 };
@@ -64,7 +65,9 @@ struct LayoutKey {
   const CostedBlock* embedding = nullptr;
   const CostedBlock* layer = nullptr;
   const CostedBlock* head = nullptr;
-  Span shard;
+  Span shard, replicate, data;
+  int zero_stage = 3;
+  OptimizerStates states;
   int pp = 1, virtual_stages = 1;
   bool accumulates = false, fp8 = false;
   Reshard reshard = Reshard::kDefault;
@@ -137,7 +140,7 @@ class Lowering {
   const Scenario& scenario_;
   Costs costs_;
   ProgramPool pool_;
-  std::unique_ptr<ShardingStrategy> sharding_;
+  std::unique_ptr<ShardingStrategy> sharded_, replicas_;
   std::array<Memo<ShapeKey, BlockKernels>, kBlockKinds> shapes_;
   std::array<Memo<CostKey, CostedBlock>, kBlockKinds> costed_;
   Memo<MeshKey, MeshSpans> spans_;

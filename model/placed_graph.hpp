@@ -18,6 +18,7 @@ struct MeshDegrees {
   int tp = 1;
   int cp = 1;
   bool sequence_parallel = false;  ///< activations between linears are cut along the sequence
+  bool whole_sequences = false;    ///< under cp attention is cut by heads (Ulysses)
 
   [[nodiscard]] int of(MeshDim dim) const { return dim == MeshDim::kTensor ? tp : cp; }
 };
@@ -86,7 +87,7 @@ class PlacedGraph {
 
 /// What an operator's rule says for one mesh dimension.
 struct OpPlacement {
-  std::array<Placement, 6> inputs;
+  std::array<Placement, 8> inputs;
   std::array<Placement, 4> outputs;
 };
 

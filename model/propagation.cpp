@@ -43,9 +43,11 @@ class Rule {
       case Fn::kLogSoftmax:
       case Fn::kLogSoftmaxBackward:
         return log_softmax();
+      case Fn::kFusedLoss:
       case Fn::kNll:
       case Fn::kNllParallel:
         return scalar_loss();
+      case Fn::kFusedLossBackward:
       case Fn::kNllBackward:
         return nll_backward();
       case Fn::kNorm:
@@ -118,8 +120,8 @@ class Rule {
     const Placement w = at(1);
     if (w == kOut) return {{kR, kOut}, {kFeature}};
     if (w == kIn) return {{kFeature, kIn}, {kP}};
-    const Placement x = at(0).is_partial() ? reduced() : at(0);
-    FR_ASSERT(x != kFeature);
+    // Features cut by heads go back to a cut sequence.
+    const Placement x = at(0).is_partial() || at(0) == kFeature ? reduced() : at(0);
     return {{x, kR}, {x}};
   }
 
@@ -141,14 +143,26 @@ class Rule {
 
   /// Heads may be cut (features of q, k and v alike); a cut sequence needs whole keys and values.
   [[nodiscard]] OpPlacement attention() const {
+    if (by_heads()) return all(kFeature);
     if (at(0) == kSeq) return {{kSeq, kR, kR}, {kSeq, kSeq}};
-    return {{at(0), at(0), at(0)}, {at(0), at(0)}};
+    return all(at(0));
   }
 
   [[nodiscard]] OpPlacement attention_backward() const {  // (dout, q, k, v, out, lse)
     const Placement q = at(1);
+    if (by_heads()) return all(kFeature);
     if (q == kSeq) return {{kSeq, kSeq, kR, kR, kSeq, kSeq}, {kSeq, kP, kP}};
-    return {{q, q, q, q, q, q}, {q, q, q}};
+    return all(q);
+  }
+
+  [[nodiscard]] bool by_heads() const {
+    return dim_ == MeshDim::kContext && graph_.degrees().whole_sequences;
+  }
+  [[nodiscard]] static OpPlacement all(Placement placement) {
+    OpPlacement rule;
+    rule.inputs.fill(placement);
+    rule.outputs.fill(placement);
+    return rule;
   }
 
   [[nodiscard]] OpPlacement embedding() const {  // (ids, table)

@@ -5,7 +5,7 @@
 namespace forerun {
 
 namespace {
-constexpr int kFirst = 1, kSecond = 2, kThird = 4;
+constexpr int kFirst = 1, kSecond = 2, kThird = 4, kFourth = 8;
 }
 
 TensorId BlockBuilder::input(std::string_view name, Dims dims, DType dtype, bool differentiable) {
@@ -148,9 +148,30 @@ TensorId BlockBuilder::linear(TensorId x, TensorId w, std::string_view name) {
                kFirst | kSecond);
 }
 
+std::vector<TensorId> BlockBuilder::split(TensorId x, std::initializer_list<std::int64_t> widths,
+                                          std::string_view name) {
+  const Tensor whole = block_.graph[x];
+  Operator op;
+  op.fn = Fn::kSplit;
+  op.space = OpSpace::kExtern;
+  op.name = name;
+  op.inputs = {x};
+  for (const std::int64_t width : widths) {
+    op.outputs.push_back(input(name, {whole.dims[0], whole.dims[1], width}, whole.dtype));
+  }
+  block_.graph.add(op);
+  return {op.outputs.begin(), op.outputs.end()};
+}
+
+TensorId BlockBuilder::swiglu(TensorId x, std::string_view name) {
+  const Tensor whole = block_.graph[x];
+  return apply(Fn::kSwiglu, OpSpace::kPointwise, {x},
+               {whole.dims[0], whole.dims[1], whole.dims[2] / 2}, whole.dtype, name, kFirst);
+}
+
 TensorId BlockBuilder::attention(TensorId q, TensorId k, TensorId v, std::int64_t heads) {
   const Dims dims = block_.graph[q].dims;
-  if (options_.context_parallel > 1) {
+  if (options_.context_parallel > 1 && !options_.whole_sequences) {
     k = pointwise(Fn::kCopy, k, "cp.key.contiguous");
     v = pointwise(Fn::kCopy, v, "cp.value.contiguous");
   }
@@ -164,6 +185,16 @@ TensorId BlockBuilder::attention(TensorId q, TensorId k, TensorId v, std::int64_
   const TensorId out = input("attention.out", dims, DType::kBf16);
   const TensorId lse = input("attention.lse", {dims[0], dims[1], heads}, DType::kFp32, false);
   op.outputs = {out, lse};
+  if (options_.unfused_attention) {
+    // 5 bytes a score: probabilities, and behind the dropout its mask and its result
+    // (Korthikanti et al. 2022, section 4.1).
+    const std::int64_t scores = heads * dims[1];
+    op.outputs.push_back(
+        input("attention.probabilities", {dims[0], dims[1], scores}, DType::kBf16, false));
+    op.outputs.push_back(
+        input("attention.dropout", {dims[0], dims[1], 3 * scores}, DType::kBool, false));
+    op.saves_outputs |= kThird | kFourth;
+  }
   block_.graph.add(op);
   return out;
 }
@@ -184,6 +215,11 @@ TensorId BlockBuilder::cross_entropy(TensorId logits) {
       apply(Fn::kNll, OpSpace::kExtern, {log_softmax}, {1, 1, 1}, DType::kFp32, "loss.nll");
   hold(loss, {wide, logits});
   return loss;
+}
+
+TensorId BlockBuilder::fused_cross_entropy(TensorId logits) {
+  return apply(Fn::kFusedLoss, OpSpace::kExtern, {logits}, {1, 1, 1}, DType::kFp32, "loss.fused",
+               kFirst);
 }
 
 TensorId BlockBuilder::parallel_cross_entropy(TensorId logits) {

@@ -27,10 +27,17 @@ class BlockBuilder {
   TensorId expand_heads(TensorId x, std::int64_t width, std::string_view name);
   /// A linear layer in the compute dtype of the block (fp8 adds the quantising operators).
   TensorId linear(TensorId x, TensorId w, std::string_view name);
+  /// Views of consecutive parts of the features.
+  std::vector<TensorId> split(TensorId x, std::initializer_list<std::int64_t> widths,
+                              std::string_view name);
+  /// silu(first half of the features) x second half, in one kernel.
+  TensorId swiglu(TensorId x, std::string_view name);
   TensorId attention(TensorId q, TensorId k, TensorId v, std::int64_t heads);
   TensorId embedding(TensorId ids, TensorId table);
   /// Cross-entropy of bf16 logits through fp32, as F.cross_entropy(logits.float(), ...) runs it.
   TensorId cross_entropy(TensorId logits);
+  /// The same in one kernel a pass.
+  TensorId fused_cross_entropy(TensorId logits);
   /// The same on vocabulary shards (torch.distributed.tensor.parallel.loss_parallel).
   TensorId parallel_cross_entropy(TensorId logits);
 

@@ -9,13 +9,20 @@ TensorId attention_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
   const std::int64_t h = model.hidden, q_width = model.q_width(), kv_width = model.kv_width();
   const bool expand = b.options().modules.expand_kv;
   const TensorId n = b.norm(x, "attention_norm");
-  const TensorId wq = b.weight("wq", q_width, h, ParameterStyle::kColumn);
-  const TensorId wk = b.weight("wk", kv_width, h, ParameterStyle::kColumn);
-  const TensorId wv = b.weight("wv", kv_width, h, ParameterStyle::kColumn);
+  TensorId q, k, v;
+  if (b.options().modules.merged_projections) {
+    const TensorId w = b.weight("wqkv", q_width + 2 * kv_width, h, ParameterStyle::kColumn);
+    const auto parts = b.split(b.linear(n, w, "wqkv"), {q_width, kv_width, kv_width}, "qkv.split");
+    q = parts[0], k = parts[1], v = parts[2];
+  } else {
+    const TensorId wq = b.weight("wq", q_width, h, ParameterStyle::kColumn);
+    const TensorId wk = b.weight("wk", kv_width, h, ParameterStyle::kColumn);
+    const TensorId wv = b.weight("wv", kv_width, h, ParameterStyle::kColumn);
+    q = b.linear(n, wq, "wq");
+    k = b.linear(n, wk, "wk");
+    v = b.linear(n, wv, "wv");
+  }
   const TensorId wo = b.weight("wo", h, q_width, ParameterStyle::kRow);
-  TensorId q = b.linear(n, wq, "wq");
-  TensorId k = b.linear(n, wk, "wk");
-  TensorId v = b.linear(n, wv, "wv");
   q = b.rotary(q, "rotary.q");
   k = b.rotary(k, "rotary.k");
   if (expand) {
@@ -28,6 +35,16 @@ TensorId attention_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
 TensorId mlp_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
   const std::int64_t h = model.hidden, f = model.ffn_hidden;
   const TensorId n = b.norm(x, "ffn_norm");
+  const ModuleChoices& modules = b.options().modules;
+  if (model.gated_mlp && modules.merged_projections) {
+    const TensorId w13 = b.weight("w13", 2 * f, h, ParameterStyle::kColumn);
+    const TensorId down = b.weight("w2", h, f, ParameterStyle::kRow);
+    const TensorId both = b.linear(n, w13, "w13");
+    if (modules.fused_activation) return b.linear(b.swiglu(both, "swiglu"), down, "w2");
+    const auto parts = b.split(both, {f, f}, "w13.split");
+    const TensorId active = b.pointwise(Fn::kSilu, parts[0], "silu.view", true);
+    return b.linear(b.mul(active, parts[1], "silu.view.mul"), down, "w2");
+  }
   const TensorId w1 = b.weight("w1", f, h, ParameterStyle::kColumn);
   const TensorId w2 = b.weight("w2", h, f, ParameterStyle::kRow);
   const TensorId gate = b.linear(n, w1, "w1");
@@ -64,6 +81,7 @@ BlockGraph head(const ModelSpec& model, const BlockOptions& options) {
   const TensorId n = b.norm(x, "norm");
   const TensorId w = b.weight("output", model.vocab, model.hidden, ParameterStyle::kColumn);
   const TensorId logits = b.linear(n, w, "output");
+  if (options.modules.fused_loss) return b.finish(x, b.fused_cross_entropy(logits));
   return b.finish(
       x, options.parallel_loss ? b.parallel_cross_entropy(logits) : b.cross_entropy(logits));
 }

@@ -23,9 +23,11 @@ struct BlockOptions {
   std::int64_t batch = 1;     ///< sequences of a microbatch
   std::int64_t sequence = 1;  ///< the whole sequence
   int context_parallel = 1;
-  bool fp8 = false;            ///< linears of decoder blocks in tensorwise dynamic fp8
-  bool fp8_weights = true;     ///< weights arrive quantised (fp8 all-gather)
-  bool parallel_loss = false;  ///< cross-entropy on vocabulary shards
+  bool whole_sequences = false;    ///< context parallelism hands heads on, not keys and values
+  bool unfused_attention = false;  ///< scores and probabilities are tensors
+  bool fp8 = false;                ///< linears of decoder blocks in tensorwise dynamic fp8
+  bool fp8_weights = true;         ///< weights arrive quantised (fp8 all-gather)
+  bool parallel_loss = false;      ///< cross-entropy on vocabulary shards
   ModuleChoices modules;
 };
 

@@ -8,10 +8,13 @@
 namespace forerun {
 
 struct ModuleChoices {
-  bool fused_norm = false;     ///< one norm kernel; else RMSNorm in fp32 from elementary operators
-  bool fused_rotary = false;   ///< one rotary kernel; else complex arithmetic in fp32
-  bool expand_kv = true;       ///< key/value heads are repeated to the number of query heads
-  bool quantise_once = false;  ///< a tensor used by several fp8 linears is cast once
+  bool fused_norm = false;    ///< one norm kernel; else RMSNorm in fp32 from elementary operators
+  bool fused_rotary = false;  ///< one rotary kernel; else complex arithmetic in fp32
+  bool expand_kv = true;      ///< key/value heads are repeated to the number of query heads
+  bool merged_projections = false;  ///< query, key and value in one product; gate and up in one
+  bool fused_activation = false;    ///< one kernel for the activation and the gate's product
+  bool fused_loss = false;          ///< cross-entropy in one kernel each pass
+  bool quantise_once = false;       ///< a tensor used by several fp8 linears is cast once
 };
 
 }  // namespace forerun

@@ -52,6 +52,9 @@ enum class Fn : std::uint8_t {
   kAbs,
   kSilu,
   kGelu,
+  kSwiglu,  ///< silu of the first half of the features times the second half
+  kSplit,   ///< views of parts of the features; no kernel
+  kConcat,  ///< its backward: the parts' gradients copied side by side
   kSquare,
   kRsqrt,        ///< of a row statistic
   kMean,         ///< over features
@@ -72,6 +75,8 @@ enum class Fn : std::uint8_t {
   kEmbedding,
   kEmbeddingBackward,
   kLogSoftmax,
+  kFusedLoss,  ///< cross-entropy in one kernel
+  kFusedLossBackward,
   kNll,
   kNllParallel,  ///< of log-probabilities cut along the vocabulary
   kNllBackward,
@@ -94,7 +99,7 @@ struct Operator {
   Fn fn = Fn::kCopy;
   OpSpace space = OpSpace::kPointwise;
   std::string_view name;
-  boost::container::static_vector<TensorId, 6> inputs;
+  boost::container::static_vector<TensorId, 8> inputs;
   boost::container::static_vector<TensorId, 4> outputs;
   /// Tensors that variables of the calling function keep alive until this operator has run.
   boost::container::static_vector<TensorId, 4> holds;

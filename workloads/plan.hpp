@@ -76,11 +76,11 @@ constexpr auto enum_texts(Reshard) {
 }
 FR_CHECK_ENUM(Reshard, Reshard::kNever);
 
-enum class AttentionKernel : std::uint8_t { kFlash2, kFlash3, kCudnn, kUnfused };
+enum class AttentionKernel : std::uint8_t { kFlash2, kFlash3, kCudnn, kUnfused, kFlash1 };
 constexpr auto enum_texts(AttentionKernel) {
-  return std::array<std::string_view, 4>{"flash2", "flash3", "cudnn", "unfused"};
+  return std::array<std::string_view, 5>{"flash2", "flash3", "cudnn", "unfused", "flash1"};
 }
-FR_CHECK_ENUM(AttentionKernel, AttentionKernel::kUnfused);
+FR_CHECK_ENUM(AttentionKernel, AttentionKernel::kFlash1);
 
 enum class LossKind : std::uint8_t { kPlain, kParallel, kChunked, kFused };
 constexpr auto enum_texts(LossKind) {

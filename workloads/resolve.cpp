@@ -239,7 +239,6 @@ class Resolver {
                             "execution.reshard_after_forward", "default", by_software());
     plan.attention = given_or(given.attention, stack.attention, "execution.attention",
                               std::string(to_text(stack.attention)), by_software());
-    plan.async_tp = given.async_tp.value_or(false);
     plan.cuda_graphs = given.cuda_graphs.value_or(false);
     plan.offload = given.cpu_offload.value_or(Offload::kNone);
     if (given.tp_overlap && *given.tp_overlap != "none") {
@@ -261,17 +260,26 @@ class Resolver {
       throw Unsupported("parallelism.placement '" + *given.placement + "'");
     }
     const std::int64_t shards = std::int64_t{plan.dp_shard} * plan.cp;
-    const std::int64_t zero = shards > 1 ? 3 : 0;
-    plan.zero_stage =
-        narrow(given_or(given.zero_stage, zero, "parallelism.zero_stage", std::to_string(zero),
-                        "3 where parameters are sharded (dp_shard x cp), else 0"));
+    const std::int64_t ranks = shards * plan.dp_replicate;
+    const std::int64_t zero = stack.zero_stage && ranks > 1 ? *stack.zero_stage
+                              : shards > 1                  ? 3
+                                                            : 0;
+    plan.zero_stage = narrow(
+        given_or(given.zero_stage, zero, "parallelism.zero_stage", std::to_string(zero),
+                 stack.zero_stage ? by_software()
+                                  : "3 where parameters are sharded (dp_shard x cp), else 0"));
     const int etp = stack.etp_default == 0 ? plan.tp : stack.etp_default;
     plan.etp = narrow(given.etp.value_or(etp));
-    plan.cp_kind = given.cp_kind.value_or(CpKind::kAllGather);
-    if (plan.cp > 1 && !given.cp_kind) assume("parallelism.cp_kind", "allgather", by_software());
+    plan.cp_kind = given.cp_kind.value_or(stack.cp_kind);
+    if (plan.cp > 1 && !given.cp_kind) {
+      assume("parallelism.cp_kind", std::string(to_text(stack.cp_kind)), by_software());
+    }
     const bool sp =
         plan.tp > 1 && given.sequence_parallel.value_or(stack.sequence_parallel_with_tp);
     plan.sequence_parallel = sp;
+    const bool overlap = sp && stack.async_tp.value_or(false);
+    plan.async_tp = run_.execution.async_tp.value_or(overlap);
+    if (overlap && !run_.execution.async_tp) assume("execution.async_tp", "true", by_software());
     if (plan.tp > 1 && !given.sequence_parallel) {
       assume("parallelism.sequence_parallel", sp ? "true" : "false", by_software());
     }

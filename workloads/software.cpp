@@ -51,10 +51,34 @@ void read_memory(const Node& node, SoftwareStack& stack) {
 }
 
 void read_modules(const Node& node, SoftwareStack& stack) {
-  const MappingReader file(node, "modules", {"fused_norm", "fused_rotary", "expand_kv"});
+  const MappingReader file(node, "modules",
+                           {"fused_norm", "fused_rotary", "expand_kv", "merged_projections",
+                            "fused_activation", "fused_loss"});
   stack.modules.fused_norm = file.required("fused_norm", to_bool);
   stack.modules.fused_rotary = file.required("fused_rotary", to_bool);
   stack.modules.expand_kv = file.required("expand_kv", to_bool);
+  stack.modules.merged_projections = file.required("merged_projections", to_bool);
+  stack.modules.fused_activation = file.required("fused_activation", to_bool);
+  stack.modules.fused_loss = file.required("fused_loss", to_bool);
+}
+
+void read_replicas(const Node& node, SoftwareStack& stack) {
+  const MappingReader file(node, "replicas",
+                           {"overlap_reduce", "overlap_gather", "overlap_zero1",
+                            "scatter_gradients", "bucket_parameters", "accumulation",
+                            "whole_master", "slice_bytes", "gather_bytes", "bucket_copy"});
+  ReplicaRules& out = stack.replicas;
+  out.overlap_reduce = file.required("overlap_reduce", to_bool);
+  out.overlap_gather = file.required("overlap_gather", to_bool);
+  out.overlap_zero1 = file.required("overlap_zero1", to_bool);
+  out.scatter_gradients = file.required("scatter_gradients", to_bool);
+  out.bucket_parameters = static_cast<double>(
+      file.required("bucket_parameters", integer_in({1, std::int64_t{1} << 40})));
+  out.accumulation = file.required("accumulation", to_enum<GradientAccumulation>);
+  out.whole_master = file.required("whole_master", to_bool);
+  out.slice_bytes = static_cast<int>(file.required("slice_bytes", integer_in({0, 64})));
+  out.gather_bytes = static_cast<int>(file.required("gather_bytes", integer_in({0, 64})));
+  out.bucket_copy = file.required("bucket_copy", to_bool);
 }
 
 void read_rules(const Node& node, SoftwareStack& stack) {
@@ -85,11 +109,17 @@ void read_rules(const Node& node, SoftwareStack& stack) {
 }
 
 void read_defaults(const Node& node, SoftwareStack& stack) {
-  const MappingReader file(node, "defaults",
-                           {"compile", "recompute", "loss_with_tp", "attention",
-                            "sequence_parallel_with_tp", "schedule", "looped_virtual_stages"});
+  const MappingReader file(
+      node, "defaults",
+      {"compile", "recompute", "loss_with_tp", "attention", "sequence_parallel_with_tp", "schedule",
+       "looped_virtual_stages", "zero_stage", "async_tp", "cp_kind"});
   stack.compile = file.optional("compile", to_bool);
   stack.recompute = file.optional("recompute", to_enum<Recompute>);
+  if (const auto zero = file.optional("zero_stage", integer_in({0, 3}))) {
+    stack.zero_stage = static_cast<int>(*zero);
+  }
+  stack.async_tp = file.optional("async_tp", to_bool);
+  stack.cp_kind = file.optional("cp_kind", to_enum<CpKind>).value_or(CpKind::kAllGather);
   stack.loss_with_tp = file.optional("loss_with_tp", to_enum<LossKind>);
   stack.attention = file.required("attention", to_enum<AttentionKernel>);
   stack.sequence_parallel_with_tp = file.required("sequence_parallel_with_tp", to_bool);
@@ -103,15 +133,16 @@ void read_defaults(const Node& node, SoftwareStack& stack) {
 SoftwareStack load_software(const DataPath& data, const std::string& name, const Place& place,
                             const std::string& key) {
   const Node root = read_catalog_file(data, kSoftwareFolder, "software", name, place, key);
-  const MappingReader file(
-      root, "",
-      {"description", "date", "sources", "modules", "rules", "defaults", "host", "memory"});
+  const MappingReader file(root, "",
+                           {"description", "date", "sources", "modules", "replicas", "rules",
+                            "defaults", "host", "memory"});
   SoftwareStack stack;
   stack.name = name;
   stack.description = file.required("description", to_text_value);
   stack.date = file.required("date", to_text_value);
   stack.sources = file.required("sources", to_texts);
   read_modules(file.need("modules"), stack);
+  read_replicas(file.need("replicas"), stack);
   read_rules(file.need("rules"), stack);
   read_defaults(file.need("defaults"), stack);
   read_host(file.need("host"), stack);

@@ -18,19 +18,43 @@
 
 namespace forerun {
 
-/// How data-parallel state is sharded and moved.
-enum class ShardingFamily : std::uint8_t { kFsdp2 };
+/// How parameters that are cut over ranks (ZeRO 3) are gathered and reduced.
+enum class ShardingFamily : std::uint8_t { kFsdp2, kFsdp1 };
 constexpr auto enum_texts(ShardingFamily) {
-  return std::array<std::string_view, 1>{"fsdp2"};
+  return std::array<std::string_view, 2>{"fsdp2", "fsdp1"};
 }
-FR_CHECK_ENUM(ShardingFamily, ShardingFamily::kFsdp2);
+FR_CHECK_ENUM(ShardingFamily, ShardingFamily::kFsdp1);
+
+/// Where a weight gradient goes when parameters are replicated (ZeRO below 3).
+enum class GradientAccumulation : std::uint8_t {
+  kProduct,  ///< the weight-gradient product adds to the gradient buffer itself
+  kKernel,   ///< a kernel adds each gradient to the buffer
+};
+constexpr auto enum_texts(GradientAccumulation) {
+  return std::array<std::string_view, 2>{"product", "kernel"};
+}
+FR_CHECK_ENUM(GradientAccumulation, GradientAccumulation::kKernel);
+
+/// How a stack handles parameters that every data-parallel rank holds (DDP, ZeRO 1 and 2).
+struct ReplicaRules {
+  bool overlap_reduce = true;     ///< gradients are reduced beside the last backward pass
+  bool overlap_gather = true;     ///< ZeRO 1: parameters are gathered beside the next forward pass
+  bool overlap_zero1 = true;      ///< ZeRO 1 reduces beside the last backward pass too
+  bool scatter_gradients = true;  ///< ZeRO 1 reduces by reduce-scatter; else by all-reduce
+  double bucket_parameters = 0;   ///< of one collective
+  GradientAccumulation accumulation = GradientAccumulation::kProduct;
+  bool whole_master = false;  ///< ZeRO 1: each rank keeps all master parameters beside its own part
+  int slice_bytes = 0;        ///< ZeRO 1: further bytes a parameter of the own part
+  int gather_bytes = 0;       ///< ZeRO 1: buffers of the gather, bytes a parameter of the rank
+  bool bucket_copy = false;   ///< ZeRO 0: gradients also lie in buckets in the compute dtype
+};
 
 /// How layers are cut into pipeline stages.
-enum class StageSplit : std::uint8_t { kEven, kTorchtitan, kMegatron };
+enum class StageSplit : std::uint8_t { kEven, kTorchtitan, kMegatron, kNanotron };
 constexpr auto enum_texts(StageSplit) {
-  return std::array<std::string_view, 3>{"even", "torchtitan", "megatron"};
+  return std::array<std::string_view, 4>{"even", "torchtitan", "megatron", "nanotron"};
 }
-FR_CHECK_ENUM(StageSplit, StageSplit::kMegatron);
+FR_CHECK_ENUM(StageSplit, StageSplit::kNanotron);
 
 enum class ParameterKind : std::uint8_t { kSpec, kMeasured, kEstimated, kFitted };
 constexpr auto enum_texts(ParameterKind) {
@@ -71,6 +95,7 @@ struct SoftwareStack {
   ShardingFamily sharding = ShardingFamily::kFsdp2;
   StageSplit stage_split = StageSplit::kEven;
   ModuleChoices modules;
+  ReplicaRules replicas;
   bool compile_needed_for_async_tp = true;
   bool kv_heads_replicated = false;  ///< tp may exceed the number of key/value heads
   bool regather_in_backward = false;
@@ -86,6 +111,9 @@ struct SoftwareStack {
   std::optional<bool> compile;
   std::optional<Recompute> recompute;
   std::optional<LossKind> loss_with_tp;
+  std::optional<int> zero_stage;
+  std::optional<bool> async_tp;
+  CpKind cp_kind = CpKind::kAllGather;
   AttentionKernel attention = AttentionKernel::kFlash2;
   bool sequence_parallel_with_tp = true;
   ScheduleKind schedule = ScheduleKind::k1F1B;

@@ -31,6 +31,21 @@ double Costs::gemm(const Kernel& kernel, double clock) const {
   return one * kernel.overlap_chunks * kernel.repeat / rate;
 }
 
+/// Scores and probabilities through memory: two products a pass (four backward) over all pairs,
+/// masked ones too, and 13 bytes a score forward, 18 backward (scaling, mask, softmax, dropout).
+double Costs::unfused_attention(const Kernel& kernel, bool backward, double clock) const {
+  constexpr double kForwardBytes = 13, kBackwardBytes = 18;
+  const AttentionShape& a = kernel.attention;
+  Kernel product = kernel;
+  product.family = KernelFamily::kGemm;
+  product.gemm = {a.q_length, a.kv_length, a.head_dim, DType::kBf16, GemmLayout::kForward};
+  // Batched over sequences and heads: one long product of their rows.
+  product.gemm.m = a.batch * a.heads * a.q_length;
+  const double products = (backward ? 4 : 2) * gemm(product, clock);
+  const double bytes = (backward ? kBackwardBytes : kForwardBytes) * static_cast<double>(a.scores);
+  return products + memory_bound(KernelFamily::kFused, bytes * kernel.repeat, 1);
+}
+
 double Costs::memory_bound(KernelFamily family, double bytes, int launches) const {
   return memory_bound_time(family, bytes, launches, profile_->memory_bound,
                            scenario_->cluster.gpu.hbm_bandwidth.value)
@@ -45,6 +60,7 @@ double Costs::kernel(const Kernel& kernel, AttentionKernel family, bool fp8_step
     case KernelFamily::kAttentionForward:
     case KernelFamily::kAttentionBackward: {
       const bool backward = kernel.family == KernelFamily::kAttentionBackward;
+      if (family == AttentionKernel::kUnfused) return unfused_attention(kernel, backward, clock);
       const AttentionCosts& costs = profile_->attention[static_cast<std::size_t>(family)];
       const FlopsPerSecond peak = scenario_->cluster.gpu.peak_bf16.value * clock;
       return attention_time(kernel.attention, backward, costs, peak).value() * kernel.repeat;

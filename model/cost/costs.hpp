@@ -27,6 +27,7 @@ class Costs {
   [[nodiscard]] const Profile& profile() const { return *profile_; }
 
  private:
+  [[nodiscard]] double unfused_attention(const Kernel& kernel, bool backward, double clock) const;
   [[nodiscard]] double gemm(const Kernel& kernel, double clock) const;
   [[nodiscard]] CollectiveDevice device(const Span& span) const;
   /// Bus bandwidth that the user measured for a kind of collective, 0 where he did not.

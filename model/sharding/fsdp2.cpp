@@ -21,8 +21,6 @@
 namespace forerun {
 namespace {
 
-constexpr std::int64_t kFp32 = 4;
-
 class Fsdp2 : public ShardingStrategy {
  public:
   Fsdp2(const SoftwareStack& software, const Costs& costs, ProgramPool& pool)
@@ -31,7 +29,7 @@ class Fsdp2 : public ShardingStrategy {
   StageChains chains(const StageParts& stage) override;
   [[nodiscard]] Resident resident(const StageParts& stage) const override;
   [[nodiscard]] std::int64_t gradients_between_steps(const StageParts& stage) const override {
-    return kFp32 * shard_of(whole_unit(stage), stage);
+    return size_of(stage.states.gradient) * shard_of(whole_unit(stage), stage);
   }
 
  private:
@@ -104,12 +102,12 @@ ChainDraft Fsdp2::reduce_chain(const StageParts& s) {
   const Fsdp2Unit unit = root_unit(s), layer = unit_of(s.layer);
   if (!unit.empty()) {
     chain.push_back({blocks_.reduce(unit, true, s), 1});
-    chain.push_back({blocks_.reduce_end(unit), 1});
+    chain.push_back({blocks_.reduce_end(unit, s), 1});
   }
   if (s.layers > 0) {
     chain.push_back({blocks_.reduce(layer, true, s), 1});
     if (s.layers > 1) chain.push_back({blocks_.reduce(layer, false, s), s.layers - 1});
-    chain.push_back({blocks_.reduce_end(layer), 1});
+    chain.push_back({blocks_.reduce_end(layer, s), 1});
   }
   return chain;
 }
@@ -152,8 +150,10 @@ StageChains Fsdp2::chains(const StageParts& s) {
 Resident Fsdp2::resident(const StageParts& s) const {
   Resident out{};
   const std::int64_t parameters = shard_of(whole_unit(s), s);
-  out[static_cast<std::size_t>(MemoryComponent::kParameters)] = kFp32 * parameters;
-  out[static_cast<std::size_t>(MemoryComponent::kOptimizer)] = 2 * kFp32 * parameters;
+  out[static_cast<std::size_t>(MemoryComponent::kParameters)] =
+      size_of(s.states.master) * parameters;
+  out[static_cast<std::size_t>(MemoryComponent::kOptimizer)] =
+      static_cast<std::int64_t>(moment_bytes(s.states) * static_cast<double>(parameters));
   return out;
 }
 

@@ -5,24 +5,31 @@
 namespace forerun {
 namespace {
 
-constexpr std::int64_t kFp32 = 4;
 constexpr auto kGatheredSlot = static_cast<std::int8_t>(slot_of(Event::kGathered));
 constexpr auto kGatheredNextSlot = static_cast<std::int8_t>(slot_of(Event::kGatheredNext));
 constexpr auto kReducedSlot = static_cast<std::int8_t>(slot_of(Event::kReduced));
 constexpr auto kComputeStream = static_cast<std::int8_t>(slot_of(Stream::kCompute));
 constexpr auto kFsdpStream = static_cast<std::int8_t>(slot_of(Stream::kFsdp));
 
-/// Bytes that copying a parameter's shard into a gathering buffer reads and writes: fp32 to bf16
-/// and once more (4 + 2 + 2 + 2); for fp8 scale, clamp and cast in fp32, then the copy.
-constexpr double kCopyInBf16 = 10, kCopyInFp8 = 8 + 8 + 5 + 2;
-/// Gradients into the reduction's buffer: bf16 to fp32; or fp32 to fp32 when accumulated.
-constexpr double kReduceCopyIn = 2 + 4, kReduceCopyInFp32 = 4 + 4;
-/// Accumulating a bf16 gradient in fp32: the first time a cast, later read both and write.
-constexpr double kFirstAddBytes = 2 + 4, kLaterAddBytes = 2 + 4 + 4;
-/// Adam in place over separate kernels (foreach): mul, lerp, mul, addcmul, sqrt, div, add, addcdiv;
-/// fused: read p, g, m, v and write p, m, v. Clipping reads and writes the gradients once.
-constexpr double kForeachAdam = 80, kFusedAdam = 28, kClip = 8;
-constexpr int kForeachKernels = 8;
+/// Bytes that copying a parameter's shard into a gathering buffer reads and writes: master to bf16
+/// and once more (master + 2 + 2 + 2); for fp8 scale, clamp and cast in fp32, then the copy.
+/// A flat parameter (FSDP1) is cast and gathered where it lies.
+constexpr double kCopyInBf16 = 2 + 2 + 2, kCast = 2, kCopyInFp8 = 8 + 8 + 5 + 2;
+/// Gradients into the reduction's buffer: bf16 to the buffer's type; or from it when accumulated.
+constexpr double reduce_copy_in(int gradient) {
+  return 2 + gradient;
+}
+/// Accumulating a bf16 gradient: the first time a cast, later read both and write.
+constexpr double add_bytes(int gradient, bool first) {
+  return 2 + gradient + (first ? 0 : gradient);
+}
+
+std::int64_t gradient_size(const StageParts& s) {
+  return size_of(s.states.gradient);
+}
+std::int64_t gradient_bytes(const Fsdp2Unit& unit, const StageParts& s) {
+  return gradient_size(s) * unit.parameters;
+}
 
 Fsdp2Unit operator+(const Fsdp2Unit& a, const Fsdp2Unit& b) {
   return {a.parameters + b.parameters, a.gathered + b.gathered, a.gradients + b.gradients,
@@ -58,7 +65,7 @@ std::int64_t shard_of(const Fsdp2Unit& unit, const StageParts& s) {
 
 std::size_t Fsdp2Blocks::Wrapping::hash() const {
   return hash_of(reinterpret_cast<std::uintptr_t>(block), role, shard.ranks, shard.nodes,
-                 shard.tier, freed, fp8);
+                 shard.tier, replicate.ranks, freed, fp8, states.master, states.gradient);
 }
 
 // ---- operations
@@ -92,7 +99,9 @@ std::int16_t Fsdp2Blocks::gather(BlockAssembler& b, const Fsdp2Unit& unit, const
                                  bool hidden) const {
   Operation copy;
   copy.name = "fsdp.copy_in";
-  const double per_parameter = s.fp8 && software_.fp8_all_gather ? kCopyInFp8 : kCopyInBf16;
+  const double per_parameter = s.fp8 && software_.fp8_all_gather
+                                   ? kCopyInFp8
+                                   : (flat() ? kCast : kCopyInBf16) + size_of(s.states.master);
   copy.seconds = strided(per_parameter * static_cast<double>(shard_of(unit, s)));
   copy.stream = kFsdpStream;
   copy.family = KernelFamily::kStrided;
@@ -104,10 +113,27 @@ std::int16_t Fsdp2Blocks::gather(BlockAssembler& b, const Fsdp2Unit& unit, const
 }
 
 void Fsdp2Blocks::wait_and_copy_out(BlockAssembler& b, const Fsdp2Unit& unit) const {
-  Operation copy = compute_copy("fsdp.copy_out", 2 * static_cast<double>(unit.gathered));
+  Operation copy =
+      compute_copy("fsdp.copy_out", flat() ? 0 : 2 * static_cast<double>(unit.gathered));
   copy.waits.push_back(kGatheredSlot);
   b.add(copy, host_.eager_forward);
   b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, unit.gathered);
+}
+
+/// The reduce-scatter of a unit; where shards have copies (HSDP) their sum over the copies follows.
+void Fsdp2Blocks::reduced(BlockAssembler& b, Operation scatter, const Fsdp2Unit& unit,
+                          const StageParts& s, bool hidden) const {
+  const bool copies = s.replicate.ranks > 1;
+  if (!copies) scatter.records = kReducedSlot;
+  b.add(scatter, host_.collective);
+  if (!copies) return;
+  StageParts over = s;
+  over.shard = s.replicate;
+  Operation sum =
+      collective("fsdp.all_reduce", CollectiveKind::kAllReduce,
+                 static_cast<double>(gradient_size(s) * shard_of(unit, s)), over, hidden);
+  sum.records = kReducedSlot;
+  b.add(sum, host_.collective);
 }
 
 /// The gradients of a unit are reduced or accumulated. `before`: the unit reduced before it, whose
@@ -118,24 +144,24 @@ void Fsdp2Blocks::reduce_unit(BlockAssembler& b, const Fsdp2Unit& unit, const Fs
   const auto parameters = static_cast<double>(unit.parameters);
   if (mode == ReduceMode::kAccumulate || mode == ReduceMode::kAccumulateFirst) {
     const bool first = mode == ReduceMode::kAccumulateFirst;
-    if (first) b.memory(MemoryPool::kCompute, MemoryComponent::kGradients, kFp32 * unit.parameters);
-    b.add(compute_copy("fsdp.accumulate", parameters * (first ? kFirstAddBytes : kLaterAddBytes)),
+    if (first) b.memory(MemoryPool::kCompute, MemoryComponent::kGradients, gradient_bytes(unit, s));
+    b.add(compute_copy("fsdp.accumulate", parameters * add_bytes(gradient_size(s), first)),
           host_.eager_backward);
     b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -unit.gradients);
     return;
   }
-  Operation copy = compute_copy("fsdp.reduce_copy_in", kReduceCopyIn * parameters);
+  Operation copy =
+      compute_copy("fsdp.reduce_copy_in", reduce_copy_in(gradient_size(s)) * parameters);
   copy.waits.push_back(kReducedSlot);
-  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -kFp32 * before.parameters);
-  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, kFp32 * unit.parameters);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -gradient_bytes(before, s));
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, gradient_bytes(unit, s));
   const std::int16_t copied = b.add(copy, host_.eager_backward);
   b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -unit.gradients);
   Operation op = collective("fsdp.reduce_scatter", CollectiveKind::kReduceScatter,
-                            static_cast<double>(kFp32 * unit.parameters), s, hidden);
+                            static_cast<double>(gradient_bytes(unit, s)), s, hidden);
   op.after.push_back(copied);
-  op.records = kReducedSlot;
-  b.add(op, host_.collective);
-  const std::int64_t shard_bytes = kFp32 * shard_of(unit, s);
+  reduced(b, op, unit, s, hidden);
+  const std::int64_t shard_bytes = gradient_size(s) * shard_of(unit, s);
   b.memory(MemoryPool::kReduce, MemoryComponent::kGradients, shard_bytes);
   if (mode == ReduceMode::kScatterAccumulate) {
     b.memory(MemoryPool::kReduce, MemoryComponent::kGradients, -shard_bytes);
@@ -162,7 +188,8 @@ BlockId Fsdp2Blocks::prologue(const StageParts& s) {
   if (!unit.empty()) {
     const std::int16_t gathered = gather(b, unit, s, false);
     waits_for(static_cast<std::int16_t>(gathered - 1));
-    Operation copy = compute_copy("fsdp.copy_out", 2 * static_cast<double>(unit.gathered));
+    Operation copy =
+        compute_copy("fsdp.copy_out", flat() ? 0 : 2 * static_cast<double>(unit.gathered));
     copy.after.push_back(gathered);
     copied = b.add(copy, host_.eager_forward);
     b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
@@ -184,38 +211,41 @@ BlockId Fsdp2Blocks::prologue(const StageParts& s) {
 BlockId Fsdp2Blocks::forward(const ForwardRole& role, const StageParts& s) {
   const CostedBlock& block = *s.layer;
   const std::int64_t freed = role.before == Before::kRoot ? root_unit(s).gathered : 0;
-  return forward_.find_or_make({s.layer, role.number(), s.shard, freed, s.fp8}, [&] {
-    BlockAssembler b(draft_, "decoder.forward");
-    const Fsdp2Unit unit = unit_of(&block);
-    b.host(host_.sharded_unit);
-    std::int16_t ahead = -1;
-    if (role.gathers) {
-      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
-      wait_and_copy_out(b, unit);
-      b.memory(MemoryPool::kGather, MemoryComponent::kGathered,
-               role.before == Before::kRoot    ? -freed
-               : role.before == Before::kBlock ? -unit.gathered
-                                               : 0);
-      const std::int16_t copied = b.last();
-      Operation shift;  // what was the next gather is now this block's successor's
-      shift.name = "fsdp.next";
-      shift.waits.push_back(kGatheredNextSlot);
-      shift.records = kGatheredSlot;
-      b.add(shift);
-      if (role.ahead) {
-        ahead = gather(b, unit, s, true);
-        b.operation(static_cast<std::int16_t>(ahead - 1)).after.push_back(copied);
-        b.operation(ahead).records = kGatheredNextSlot;
-      }
-    }
-    b.add(block.forward);
-    if (role.reshard) b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
-    if (ahead >= 0) {  // the host issues it when it enters the block after the next
-      b.operation(ahead).issued_at += 2 * (block.forward.host_seconds + host_.sharded_unit);
-      b.operation(static_cast<std::int16_t>(ahead - 1)).issued_at = b.operation(ahead).issued_at;
-    }
-    return pool_.add(b.block());
-  });
+  return forward_.find_or_make(
+      {s.layer, role.number(), s.shard, s.replicate, s.states, freed, s.fp8}, [&] {
+        BlockAssembler b(draft_, "decoder.forward");
+        const Fsdp2Unit unit = unit_of(&block);
+        b.host(host_.sharded_unit);
+        std::int16_t ahead = -1;
+        if (role.gathers) {
+          b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+          wait_and_copy_out(b, unit);
+          b.memory(MemoryPool::kGather, MemoryComponent::kGathered,
+                   role.before == Before::kRoot    ? -freed
+                   : role.before == Before::kBlock ? -unit.gathered
+                                                   : 0);
+          const std::int16_t copied = b.last();
+          Operation shift;  // what was the next gather is now this block's successor's
+          shift.name = "fsdp.next";
+          shift.waits.push_back(kGatheredNextSlot);
+          shift.records = kGatheredSlot;
+          b.add(shift);
+          if (role.ahead) {
+            ahead = gather(b, unit, s, true);
+            b.operation(static_cast<std::int16_t>(ahead - 1)).after.push_back(copied);
+            b.operation(ahead).records = kGatheredNextSlot;
+          }
+        }
+        b.add(block.forward);
+        if (role.reshard)
+          b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
+        if (ahead >= 0) {  // the host issues it when it enters the block after the next
+          b.operation(ahead).issued_at += 2 * (block.forward.host_seconds + host_.sharded_unit);
+          b.operation(static_cast<std::int16_t>(ahead - 1)).issued_at =
+              b.operation(ahead).issued_at;
+        }
+        return pool_.add(b.block());
+      });
 }
 
 /// The last gathering buffer is freed when the root's forward ends.
@@ -227,7 +257,7 @@ BlockId Fsdp2Blocks::forward_end(const StageParts& s) {
 }
 
 BlockId Fsdp2Blocks::plain(const CostedBlock& block, bool backward) {
-  return plain_.find_or_make({&block, backward, {}, 0, false}, [&] {
+  return plain_.find_or_make({&block, backward, {}, {}, {}, 0, false}, [&] {
     BlockAssembler b(draft_, to_text(block.kind));
     b.add(backward ? block.backward : block.forward);
     return pool_.add(b.block());
@@ -239,33 +269,35 @@ BlockId Fsdp2Blocks::plain(const CostedBlock& block, bool backward) {
 
 BlockId Fsdp2Blocks::backward(const BackwardRole& role, const StageParts& s) {
   const CostedBlock& block = *s.layer;
-  return backward_.find_or_make({s.layer, role.number(), s.shard, 0, s.fp8}, [&] {
-    BlockAssembler b(draft_, "decoder.backward");
-    const Fsdp2Unit unit = unit_of(&block);
-    b.host(host_.sharded_unit);
-    if (role.gathers_now) {
-      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
-      b.operation(gather(b, unit, s, false)).records = kGatheredSlot;
-    }
-    std::int16_t copied = -1;
-    if (role.gathers || role.gathers_now) {
-      wait_and_copy_out(b, unit);
-      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, -unit.gathered);
-      copied = b.last();
-    }
-    if (role.next) {
-      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
-      const std::int16_t gathered = gather(b, unit, s, true);
-      b.operation(gathered).records = kGatheredSlot;
-      if (copied >= 0) {
-        b.operation(static_cast<std::int16_t>(gathered - 1)).after.push_back(copied);
-      }
-    }
-    b.add(block.backward);
-    if (role.reshard) b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
-    reduce_unit(b, unit, role.first_reduce ? Fsdp2Unit{} : unit, role.reduce, true, s);
-    return pool_.add(b.block());
-  });
+  return backward_.find_or_make(
+      {s.layer, role.number(), s.shard, s.replicate, s.states, 0, s.fp8}, [&] {
+        BlockAssembler b(draft_, "decoder.backward");
+        const Fsdp2Unit unit = unit_of(&block);
+        b.host(host_.sharded_unit);
+        if (role.gathers_now) {
+          b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+          b.operation(gather(b, unit, s, false)).records = kGatheredSlot;
+        }
+        std::int16_t copied = -1;
+        if (role.gathers || role.gathers_now) {
+          wait_and_copy_out(b, unit);
+          b.memory(MemoryPool::kGather, MemoryComponent::kGathered, -unit.gathered);
+          copied = b.last();
+        }
+        if (role.next) {
+          b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+          const std::int16_t gathered = gather(b, unit, s, true);
+          b.operation(gathered).records = kGatheredSlot;
+          if (copied >= 0) {
+            b.operation(static_cast<std::int16_t>(gathered - 1)).after.push_back(copied);
+          }
+        }
+        b.add(block.backward);
+        if (role.reshard)
+          b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
+        reduce_unit(b, unit, role.first_reduce ? Fsdp2Unit{} : unit, role.reduce, true, s);
+        return pool_.add(b.block());
+      });
 }
 
 /// After the blocks: the root unit's gradients, exposed.
@@ -277,7 +309,7 @@ BlockId Fsdp2Blocks::backward_end(ReduceMode mode, const StageParts& s) {
   reduce_unit(b, unit, layer, mode, false, s);
   if (scatters(mode)) {  // the last buffer goes when the backward pass ends
     b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced,
-             -kFp32 * (unit.empty() ? layer : unit).parameters);
+             -gradient_bytes(unit.empty() ? layer : unit, s));
   }
   return pool_.add(b.block());
 }
@@ -291,26 +323,25 @@ BlockId Fsdp2Blocks::reduce(const Fsdp2Unit& unit, bool first, const StageParts&
   b.host(host_.sharded_unit);
   b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
   Operation copy =
-      compute_copy("fsdp.reduce_copy_in", kReduceCopyInFp32 * static_cast<double>(unit.parameters));
+      compute_copy("fsdp.reduce_copy_in", 2.0 * static_cast<double>(gradient_bytes(unit, s)));
   copy.waits.push_back(kReducedSlot);
   if (!first) {
-    b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -kFp32 * unit.parameters);
+    b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -gradient_bytes(unit, s));
   }
-  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, kFp32 * unit.parameters);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, gradient_bytes(unit, s));
   const std::int16_t copied = b.add(copy, host_.eager_backward);
-  b.memory(MemoryPool::kCompute, MemoryComponent::kGradients, -kFp32 * unit.parameters);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kGradients, -gradient_bytes(unit, s));
   Operation op = collective("fsdp.reduce_scatter", CollectiveKind::kReduceScatter,
-                            static_cast<double>(kFp32 * unit.parameters), s, false);
+                            static_cast<double>(gradient_bytes(unit, s)), s, false);
   op.after.push_back(copied);
-  op.records = kReducedSlot;
-  b.add(op, host_.collective);
-  b.memory(MemoryPool::kReduce, MemoryComponent::kGradients, kFp32 * shard_of(unit, s));
+  reduced(b, op, unit, s, false);
+  b.memory(MemoryPool::kReduce, MemoryComponent::kGradients, gradient_size(s) * shard_of(unit, s));
   return pool_.add(b.block());
 }
 
-BlockId Fsdp2Blocks::reduce_end(const Fsdp2Unit& last) {
+BlockId Fsdp2Blocks::reduce_end(const Fsdp2Unit& last, const StageParts& s) {
   BlockAssembler b(draft_, "fsdp.reduce_end");
-  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -kFp32 * last.parameters);
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -gradient_bytes(last, s));
   return pool_.add(b.block());
 }
 
@@ -324,7 +355,7 @@ BlockId Fsdp2Blocks::norm(const StageParts& s) {
   op.name = "grad_norm";
   op.seconds = software_.clip_grad_norm
                    ? costs_.memory_bound(KernelFamily::kOptimizer,
-                                         static_cast<double>(kFp32 * shard_of(all, s)))
+                                         static_cast<double>(gradient_size(s) * shard_of(all, s)))
                    : 0;
   op.stream = kComputeStream;
   op.family = KernelFamily::kOptimizer;
@@ -338,18 +369,22 @@ BlockId Fsdp2Blocks::optimizer(const StageParts& s) {
   BlockAssembler b(draft_, "optimizer");
   const Fsdp2Unit all = whole_unit(s);
   const auto parameters = static_cast<double>(shard_of(all, s));
-  const int passes = software_.optimizer_fused ? 1 : kForeachKernels;
-  double bytes = software_.optimizer_fused ? kFusedAdam : kForeachAdam;
-  if (software_.clip_grad_norm) bytes += kClip;
-  if (s.fp8 && software_.fp8_all_gather) bytes += kFp32;  // scales of the next step's weights
+  OptimizerStates states = s.states;
+  states.parameter = states.master;  // the shard is the only copy
+  const bool fused = software_.optimizer_fused;
+  const int passes = fused ? 1 : foreach_kernels(states);
+  double bytes = fused ? fused_step_bytes(states) : foreach_step_bytes(states);
+  if (software_.clip_grad_norm) bytes += 2 * gradient_size(s);  // reads and writes the gradients
+  if (s.fp8 && software_.fp8_all_gather)
+    bytes += size_of(states.master);  // scales of the next step's weights
   Operation op;
-  op.name = software_.optimizer_fused ? "adamw.fused" : "adamw.foreach";
+  op.name = fused ? "optimizer.fused" : "optimizer.foreach";
   op.seconds = costs_.memory_bound(KernelFamily::kOptimizer, bytes * parameters, passes);
   op.stream = kComputeStream;
   op.family = KernelFamily::kOptimizer;
   op.category = Category::kOptimizer;
-  if (!software_.optimizer_fused) {  // the square roots of the second moments
-    const auto temporary = kFp32 * shard_of(all, s);
+  if (!fused) {  // the square roots of the second moments
+    const auto temporary = size_of(s.states.moment) * shard_of(all, s);
     b.memory(MemoryPool::kCompute, MemoryComponent::kTemporaries, temporary);
     b.add(op, host_.eager_forward * all.tensors);
     b.memory(MemoryPool::kCompute, MemoryComponent::kTemporaries, -temporary);

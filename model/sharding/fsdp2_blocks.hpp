@@ -86,7 +86,7 @@ class Fsdp2Blocks {
   BlockId backward_end(ReduceMode mode, const StageParts& s);
   /// One unit's accumulated gradients are reduced; the next one's copy-in waits for it.
   BlockId reduce(const Fsdp2Unit& unit, bool first, const StageParts& s);
-  BlockId reduce_end(const Fsdp2Unit& last);
+  BlockId reduce_end(const Fsdp2Unit& last, const StageParts& s);
   BlockId norm(const StageParts& s);
   BlockId optimizer(const StageParts& s);
 
@@ -105,16 +105,23 @@ class Fsdp2Blocks {
   void reduce_unit(BlockAssembler& b, const Fsdp2Unit& unit, const Fsdp2Unit& before,
                    ReduceMode mode, bool hidden, const StageParts& s) const;
 
+  void reduced(BlockAssembler& b, Operation scatter, const Fsdp2Unit& unit, const StageParts& s,
+               bool hidden) const;
+
   /// Blocks are shared by all stages that use them in the same role.
   struct Wrapping {
     const CostedBlock* block = nullptr;
     std::uint32_t role = 0;
-    Span shard;
+    Span shard, replicate;
+    OptimizerStates states;
     std::int64_t freed = 0;  ///< of the root's gathering buffer
     bool fp8 = false;
     bool operator==(const Wrapping&) const = default;
     [[nodiscard]] std::size_t hash() const;
   };
+
+  /// FSDP1: a unit is one flat parameter, gathered and reduced where it lies.
+  [[nodiscard]] bool flat() const { return software_.sharding == ShardingFamily::kFsdp1; }
 
   const SoftwareStack& software_;
   const HostCosts& host_;

@@ -6,6 +6,7 @@ namespace forerun {
 std::unique_ptr<ShardingStrategy> make_sharding(const SoftwareStack& software, const Costs& costs,
                                                 ProgramPool& pool) {
   switch (software.sharding) {
+    case ShardingFamily::kFsdp1:
     case ShardingFamily::kFsdp2:
       return make_fsdp2(software, costs, pool);
   }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "model/costing.hpp"
+#include "model/optimizer.hpp"
 #include "model/program.hpp"
 #include "workloads/job.hpp"
 
@@ -20,8 +21,12 @@ struct StageParts {
   int layers = 0;
   const CostedBlock* head = nullptr;  ///< null: the stage has none
   Span shard;                         ///< the ranks over which parameters are cut (dp_shard x cp)
-  bool pipeline = false;              ///< pp > 1
-  bool accumulates = false;           ///< more than one microbatch a step
+  Span replicate;                     ///< copies of the shards (dp_replicate)
+  Span data;                          ///< all ranks that hold the same parameters before sharding
+  int zero_stage = 3;
+  OptimizerStates states;
+  bool pipeline = false;     ///< pp > 1
+  bool accumulates = false;  ///< more than one microbatch a step
   Reshard reshard = Reshard::kDefault;
   bool fp8 = false;
 
@@ -41,8 +46,11 @@ class ShardingStrategy {
   [[nodiscard]] virtual std::int64_t gradients_between_steps(const StageParts& stage) const = 0;
 };
 
-/// The strategy of a software stack. `pool`, `costs` and `software` must outlive it.
+/// The strategy of a software stack for parameters cut over ranks (ZeRO 3), and the one for
+/// parameters that every rank holds. `pool`, `costs` and `software` must outlive them.
 std::unique_ptr<ShardingStrategy> make_sharding(const SoftwareStack& software, const Costs& costs,
+                                                ProgramPool& pool);
+std::unique_ptr<ShardingStrategy> make_replicas(const SoftwareStack& software, const Costs& costs,
                                                 ProgramPool& pool);
 
 }  // namespace forerun

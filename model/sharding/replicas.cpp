@@ -1,0 +1,312 @@
+// Parameters that every data-parallel rank holds: DDP (ZeRO 0), the distributed optimizer (ZeRO 1)
+// and ZeRO 2, as torch's DistributedDataParallel, Megatron-Core and nanotron do it. What differs
+// between them is data of the stack (ReplicaRules).
+//
+//  - Gradients are added to a buffer as soon as the backward pass makes them (model/block_kernels),
+//    microbatch after microbatch.
+//  - With the last microbatch they are reduced bucket by bucket beside the backward pass, or, where
+//    the stack does not overlap, all at the end. ZeRO 1 and 2 reduce by reduce-scatter (a stack may
+//    take an all-reduce all the same), ZeRO 0 by all-reduce.
+//  - ZeRO 1 and 2 step their own part and gather the parameters, beside the next forward pass or
+//    exposed behind the optimizer.
+//  - A block's part of a bucket costs its share of the bucket's collective, so that the size of
+//    messages is the stack's.
+
+#include <algorithm>
+
+#include "base/memo.hpp"
+#include "model/sharding/block_assembler.hpp"
+#include "model/sharding/sharding_families.hpp"
+
+namespace forerun {
+namespace {
+
+constexpr auto kCompute = static_cast<std::int8_t>(slot_of(Stream::kCompute));
+constexpr auto kData = static_cast<std::int8_t>(slot_of(Stream::kFsdp));
+constexpr auto kReduced = static_cast<std::int8_t>(slot_of(Event::kReduced));
+constexpr auto kGathered = static_cast<std::int8_t>(slot_of(Event::kGathered));
+
+std::int64_t parameters_of(const CostedBlock* block) {
+  return block == nullptr ? 0 : block->kernels->parameter_count;
+}
+int tensors_of(const CostedBlock* block) {
+  return block == nullptr ? 0 : block->kernels->parameter_tensors;
+}
+std::int64_t parameters_of(const StageParts& s) {
+  return parameters_of(s.embedding) + s.layers * parameters_of(s.layer) + parameters_of(s.head);
+}
+int tensors_of(const StageParts& s) {
+  return tensors_of(s.embedding) + s.layers * tensors_of(s.layer) + tensors_of(s.head);
+}
+
+class Replicas : public ShardingStrategy {
+ public:
+  Replicas(const SoftwareStack& software, const Costs& costs, ProgramPool& pool)
+      : software_(software), rules_(software.replicas), costs_(costs), pool_(pool) {}
+
+  StageChains chains(const StageParts& stage) override;
+  [[nodiscard]] Resident resident(const StageParts& stage) const override;
+  [[nodiscard]] std::int64_t gradients_between_steps(const StageParts& /*stage*/) const override {
+    return 0;  // the buffers stay
+  }
+
+ private:
+  enum class Beside : std::uint8_t { kNothing, kReduce, kGather };
+
+  [[nodiscard]] static bool parted(const StageParts& s) {
+    return s.zero_stage > 0 && s.data.ranks > 1;
+  }
+  [[nodiscard]] bool reduces_beside(const StageParts& s) const {
+    const bool overlaps = parted(s) ? rules_.overlap_zero1 : rules_.overlap_reduce;
+    return overlaps && s.data.ranks > 1;
+  }
+  [[nodiscard]] bool gathers_beside(const StageParts& s) const {
+    return rules_.overlap_gather && parted(s);
+  }
+  [[nodiscard]] static double own(const StageParts& s) {
+    const auto all = static_cast<double>(parameters_of(s));
+    return parted(s) ? all / static_cast<double>(s.data.ranks) : all;
+  }
+
+  [[nodiscard]] Operation collective(std::string_view name, CollectiveKind kind, double parameters,
+                                     int bytes, const StageParts& s, bool beside) const;
+  [[nodiscard]] Operation reduction(std::int64_t parameters, const StageParts& s,
+                                    bool beside) const;
+  [[nodiscard]] Operation gathering(std::int64_t parameters, const StageParts& s,
+                                    bool beside) const;
+  BlockId pass(const CostedBlock& block, bool backward, Beside beside, const StageParts& s);
+  BlockId first_gather(const StageParts& s);
+  ChainId forward(const StageParts& s, bool gathers);
+  ChainId backward(const StageParts& s, bool reduces);
+  BlockId reduce(const StageParts& s);
+  BlockId norm(const StageParts& s);
+  BlockId optimizer(const StageParts& s);
+
+  struct PassKey {
+    const CostedBlock* block = nullptr;
+    bool backward = false;
+    Beside beside = Beside::kNothing;
+    Span data;
+    int zero_stage = 0;
+    DType gradient = DType::kFp32, parameter = DType::kBf16;
+    bool operator==(const PassKey&) const = default;
+    [[nodiscard]] std::size_t hash() const {
+      return hash_of(reinterpret_cast<std::uintptr_t>(block), backward, beside, data.ranks,
+                     data.nodes, zero_stage, gradient, parameter);
+    }
+  };
+
+  const SoftwareStack& software_;
+  const ReplicaRules& rules_;
+  const Costs& costs_;
+  ProgramPool& pool_;
+  BlockDraft draft_;
+  Memo<PassKey, BlockId> passes_;
+};
+
+/// The share that `parameters` have in the collectives of their buckets.
+Operation Replicas::collective(std::string_view name, CollectiveKind kind, double parameters,
+                               int bytes, const StageParts& s, bool beside) const {
+  const double stage = static_cast<double>(parameters_of(s));
+  const double bucket = std::max(1.0, std::min(stage, rules_.bucket_parameters));
+  Operation op;
+  op.name = name;
+  op.seconds = costs_.collective(kind, bucket * bytes, s.data) * (parameters / bucket);
+  if (beside) op.seconds /= costs_.rate_beside_kernels(s.data);
+  op.stream = kData;
+  op.family = KernelFamily::kCollective;
+  op.collective = kind;
+  op.category = Category::kExposedDp;
+  op.slows = beside;
+  return op;
+}
+
+Operation Replicas::reduction(std::int64_t parameters, const StageParts& s, bool beside) const {
+  const bool scatters = s.zero_stage > 0 && rules_.scatter_gradients;
+  return collective(scatters ? "dp.reduce_scatter" : "dp.all_reduce",
+                    scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+                    static_cast<double>(parameters), size_of(s.states.gradient), s, beside);
+}
+
+Operation Replicas::gathering(std::int64_t parameters, const StageParts& s, bool beside) const {
+  return collective("dp.all_gather", CollectiveKind::kAllGather, static_cast<double>(parameters),
+                    size_of(s.states.parameter), s, beside);
+}
+
+/// A pass of a block: with its share of the reduction behind it, or of the next block's gather
+/// before it.
+BlockId Replicas::pass(const CostedBlock& block, bool backward, Beside beside,
+                       const StageParts& s) {
+  const PassKey key{
+      &block, backward, beside, s.data, s.zero_stage, s.states.gradient, s.states.parameter};
+  return passes_.find_or_make(key, [&] {
+    BlockAssembler b(draft_, to_text(block.kind));
+    if (beside == Beside::kGather) {
+      Operation wait;
+      wait.name = "dp.wait";
+      wait.stream = kCompute;
+      wait.waits.push_back(kGathered);
+      b.add(wait);
+      Operation next = gathering(parameters_of(&block), s, true);
+      next.records = kGathered;
+      b.add(next, software_.host.collective);
+    }
+    b.add(backward ? block.backward : block.forward);
+    if (beside == Beside::kReduce) {
+      Operation ready;  // the bucket is complete when the compute stream has come here
+      ready.name = "dp.ready";
+      ready.stream = kCompute;
+      const std::int16_t complete = b.add(ready);
+      Operation op = reduction(parameters_of(&block), s, true);
+      op.after.push_back(complete);
+      op.records = kReduced;
+      b.add(op, software_.host.collective);
+    }
+    return pool_.add(b.block());
+  });
+}
+
+/// The parameters of the first block, exposed.
+BlockId Replicas::first_gather(const StageParts& s) {
+  BlockAssembler b(draft_, "dp.first_gather");
+  Operation ready;
+  ready.name = "dp.ready";
+  ready.stream = kCompute;
+  b.add(ready);
+  Operation op = gathering(parameters_of(s.embedding) + parameters_of(s.layer), s, false);
+  op.after.push_back(0);
+  op.records = kGathered;
+  b.add(op, software_.host.collective);
+  return pool_.add(b.block());
+}
+
+ChainId Replicas::forward(const StageParts& s, bool gathers) {
+  const Beside beside = gathers ? Beside::kGather : Beside::kNothing;
+  ChainDraft chain;
+  if (gathers) chain.push_back({first_gather(s), 1});
+  if (s.embedding != nullptr) chain.push_back({pass(*s.embedding, false, Beside::kNothing, s), 1});
+  if (s.layers > 0) chain.push_back({pass(*s.layer, false, beside, s), s.layers});
+  if (s.head != nullptr) chain.push_back({pass(*s.head, false, Beside::kNothing, s), 1});
+  return pool_.add(Chain(chain));
+}
+
+ChainId Replicas::backward(const StageParts& s, bool reduces) {
+  const Beside beside = reduces ? Beside::kReduce : Beside::kNothing;
+  ChainDraft chain;
+  if (s.head != nullptr) chain.push_back({pass(*s.head, true, beside, s), 1});
+  if (s.layers > 0) chain.push_back({pass(*s.layer, true, beside, s), s.layers});
+  if (s.embedding != nullptr) chain.push_back({pass(*s.embedding, true, beside, s), 1});
+  return pool_.add(Chain(chain));
+}
+
+/// What is left to reduce after the last backward pass, and the wait for it.
+BlockId Replicas::reduce(const StageParts& s) {
+  BlockAssembler b(draft_, "dp.reduce");
+  Operation ready;
+  ready.name = "dp.ready";
+  ready.stream = kCompute;
+  const std::int16_t complete = b.add(ready);
+  if (s.data.ranks > 1 && !reduces_beside(s)) {
+    Operation op = reduction(parameters_of(s), s, false);
+    op.after.push_back(complete);
+    op.records = kReduced;
+    b.add(op, software_.host.collective);
+  }
+  Operation wait;
+  wait.name = "dp.wait";
+  wait.stream = kCompute;
+  wait.waits.push_back(kReduced);
+  b.add(wait);
+  return pool_.add(b.block());
+}
+
+StageChains Replicas::chains(const StageParts& s) {
+  StageChains out;
+  const auto set = [&](ActionKind kind, ChainId chain) {
+    out.chain[static_cast<std::size_t>(kind)] = chain;
+  };
+  set(ActionKind::kForward, forward(s, false));
+  set(ActionKind::kForwardFirst, forward(s, gathers_beside(s)));
+  const ChainId plain = backward(s, false);
+  const ChainId last = reduces_beside(s) ? backward(s, true) : plain;
+  set(ActionKind::kBackward, plain);
+  set(ActionKind::kBackwardFirst, plain);
+  set(ActionKind::kBackwardLast, last);
+  set(ActionKind::kBackwardOnly, last);
+  set(ActionKind::kReduce, pool_.add(Chain(ChainDraft{{reduce(s), 1}})));
+  set(ActionKind::kGradNorm, pool_.add(Chain(ChainDraft{{norm(s), 1}})));
+  set(ActionKind::kOptimizer, pool_.add(Chain(ChainDraft{{optimizer(s), 1}})));
+  return out;
+}
+
+BlockId Replicas::norm(const StageParts& s) {
+  BlockAssembler b(draft_, "grad_norm");
+  Operation op;
+  op.name = "grad_norm";
+  const double bytes = own(s) * size_of(s.states.gradient);
+  op.seconds = software_.clip_grad_norm ? costs_.memory_bound(KernelFamily::kOptimizer, bytes) : 0;
+  op.stream = kCompute;
+  op.family = KernelFamily::kOptimizer;
+  op.category = Category::kOptimizer;
+  b.add(op, software_.host.eager_forward);
+  return pool_.add(b.block());
+}
+
+BlockId Replicas::optimizer(const StageParts& s) {
+  BlockAssembler b(draft_, "optimizer");
+  const OptimizerStates& states = s.states;
+  const bool fused = software_.optimizer_fused;
+  double bytes = own(s) * (fused ? fused_step_bytes(states) : foreach_step_bytes(states));
+  if (software_.clip_grad_norm) bytes += own(s) * 2 * size_of(states.gradient);
+  bytes += static_cast<double>(parameters_of(s)) * size_of(states.gradient);  // zeroed for the next
+  Operation op;
+  op.name = fused ? "optimizer.fused" : "optimizer.foreach";
+  op.seconds =
+      costs_.memory_bound(KernelFamily::kOptimizer, bytes, fused ? 1 : foreach_kernels(states));
+  op.stream = kCompute;
+  op.family = KernelFamily::kOptimizer;
+  op.category = Category::kOptimizer;
+  const double launches = fused ? 1 : tensors_of(s);
+  const std::int16_t stepped = b.add(op, software_.host.eager_forward * launches);
+  if (parted(s)) {  // buffers of the gather
+    const auto buffers = static_cast<std::int64_t>(own(s) * rules_.slice_bytes) +
+                         parameters_of(s) * rules_.gather_bytes;
+    b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, buffers);
+    b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -buffers);
+  }
+  if (parted(s) && !gathers_beside(s)) {
+    Operation gather = gathering(parameters_of(s), s, false);
+    gather.after.push_back(stepped);
+    b.add(gather, software_.host.collective);
+  }
+  return pool_.add(b.block());
+}
+
+Resident Replicas::resident(const StageParts& s) const {
+  const auto all = static_cast<double>(parameters_of(s));
+  const OptimizerStates& states = s.states;
+  const double master = states.separate_master() ? size_of(states.master) : 0;
+  double parameters = all * size_of(states.parameter);
+  double gradients = all * size_of(states.gradient);
+  double optimizer = own(s) * (moment_bytes(states) + master);
+  if (parted(s)) {
+    if (rules_.whole_master) parameters += all * master;
+  } else if (rules_.bucket_copy && s.data.ranks > 1) {
+    gradients += all * size_of(states.parameter);
+  }
+  Resident out{};
+  out[static_cast<std::size_t>(MemoryComponent::kParameters)] =
+      static_cast<std::int64_t>(parameters);
+  out[static_cast<std::size_t>(MemoryComponent::kGradients)] = static_cast<std::int64_t>(gradients);
+  out[static_cast<std::size_t>(MemoryComponent::kOptimizer)] = static_cast<std::int64_t>(optimizer);
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<ShardingStrategy> make_replicas(const SoftwareStack& software, const Costs& costs,
+                                                ProgramPool& pool) {
+  return std::make_unique<Replicas>(software, costs, pool);
+}
+
+}  // namespace forerun
