@@ -172,13 +172,9 @@ class RowReader {
       c.nic_bandwidth = BytesPerSecond(*gbits * 1e9 / 8);
       c.nic_count = c.gpus_per_node;
     }
-    for (const std::string& name : data_.names(kClusterFolder)) {
-      const ClusterSpec known = load_cluster(data_, name, {}, "cluster");
-      if (known.gpu.name != gpu) continue;
-      c.name = name;
-      return;
-    }
     c.gpu_name = gpu;
+    const GpuSpec spec = load_gpu(data_, gpu, table_.place(row_), "hardware");
+    if (!spec.usual_cluster.value.empty()) c.name = spec.usual_cluster.value;
   }
 
   void parallelism() {

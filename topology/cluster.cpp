@@ -27,14 +27,18 @@ double to_oversubscription(const Node& node, const std::string& key) {
 }
 
 ClusterSpec read_cluster(const Node& root, const std::string& name, std::string& gpu_name) {
-  const MappingReader file(root, "",
-                           {"description", "gpu", "gpus_per_node", "nics_per_node", "nic_bandwidth",
-                            "transport", "layout", "nodes_per_rack", "oversubscription"});
+  const MappingReader file(
+      root, "",
+      {"description", "gpu", "gpus_per_node", "gpus_per_host", "nics_per_node", "nic_bandwidth",
+       "transport", "layout", "nodes_per_rack", "oversubscription"});
   ClusterSpec cluster;
   cluster.name = name;
   cluster.description = file.required("description", to_text_value);
   gpu_name = file.required("gpu", to_text_value);
   cluster.gpus_per_node = file.required("gpus_per_node", to_sourced(integer_in({1, 1024})));
+  if (const auto host = file.optional("gpus_per_host", to_sourced(integer_in({1, 1024})))) {
+    cluster.gpus_per_host = *host;
+  }
   cluster.nics_per_node = file.required("nics_per_node", to_sourced(integer_in({1, 1024})));
   cluster.nic_bandwidth = file.required("nic_bandwidth", to_sourced(to_bandwidth));
   cluster.transport = file.required("transport", to_sourced(to_enum<Transport>));

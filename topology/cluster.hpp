@@ -44,7 +44,8 @@ struct ClusterSpec {
   GpuSpec gpu;
   std::int64_t nodes = 1;
   std::int64_t gpus = 8;  ///< in all; a multiple of gpus_per_node, or fewer than one node holds
-  Sourced<std::int64_t> gpus_per_node;
+  Sourced<std::int64_t> gpus_per_node;  ///< that NVLink joins, of one host or of several
+  Sourced<std::int64_t> gpus_per_host;  ///< where NVLink joins several hosts; else 0
   Sourced<std::int64_t> nics_per_node;
   Sourced<BytesPerSecond> nic_bandwidth;  ///< of one NIC, one direction
   Sourced<Transport> transport;

@@ -135,19 +135,53 @@ class Resolver {
     spec.name = "inline";
     spec.gpu =
         load_gpu(*data_, *given.gpu_name, run_.place_of("cluster.gpu.name"), "cluster.gpu.name");
-    spec.gpus_per_node.value = given_or<std::int64_t>(
-        given.gpus_per_node, 8, "cluster.gpus_per_node", "8", "the usual node of this GPU");
-    spec.nics_per_node.value = given.nic_count.value_or(spec.gpus_per_node.value);
+    const ClusterSpec usual = usual_cluster(spec.gpu);
+    const std::int64_t node = usual.gpus_per_node.value;
+    spec.gpus_per_host = usual.gpus_per_host;
+    spec.gpus_per_node.value =
+        given_or<std::int64_t>(given_node(usual), node, "cluster.gpus_per_node",
+                               std::to_string(node), "the usual node of this GPU");
+    spec.nics_per_node.value = spec.gpus_per_node.value;
     spec.nic_bandwidth.value =
         given_or(given.nic_bandwidth, spec.gpu.usual_nic.value, "cluster.nic.bandwidth",
                  text_of(spec.gpu.usual_nic.value), "the usual NIC beside this GPU");
+    spec.transport = usual.transport;
+    spec.layout = usual.layout;
+    const std::int64_t rack = usual.nodes_per_rack.value;
+    spec.nodes_per_rack.value = given_or<std::int64_t>(
+        given.nodes_per_rack, rack, "cluster.racks.nodes_per_rack", std::to_string(rack),
+        spec.layout.value == NetworkLayout::kRail ? "the usual pod of a rail-optimised network"
+                                                  : "the usual rack");
+    spec.oversubscription.value = given.oversubscription.value_or(1.0);
+    assume("cluster.fabric",
+           fmt::format("{} {}", to_text(spec.layout.value), to_text(spec.transport.value)),
+           spec.gpu.usual_cluster.value.empty()
+               ? "an inline cluster does not name one"
+               : "an inline cluster does not name one; as " + spec.gpu.usual_cluster.value);
+  }
+
+  /// The cluster whose fabric is meant where only this GPU is named.
+  ClusterSpec usual_cluster(const GpuSpec& gpu) const {
+    const std::string& name = gpu.usual_cluster.value;
+    if (!name.empty()) {
+      return load_cluster(*data_, name, run_.place_of("cluster.gpu.name"), "usual_cluster");
+    }
+    ClusterSpec spec;
+    spec.gpus_per_node.value = 8;
     spec.transport.value = Transport::kInfiniband;
     spec.layout.value = NetworkLayout::kRail;
-    spec.nodes_per_rack.value =
-        given_or<std::int64_t>(given.nodes_per_rack, 32, "cluster.racks.nodes_per_rack", "32",
-                               "a rail-optimised pod of 32 nodes");
-    spec.oversubscription.value = given.oversubscription.value_or(1.0);
-    assume("cluster.fabric", "rail-optimised InfiniBand", "an inline cluster does not name one");
+    spec.nodes_per_rack.value = 32;
+    return spec;
+  }
+
+  /// Whether the run names the hosts inside NVLink domains: they are its nodes, the domain stays.
+  [[nodiscard]] bool names_hosts(const ClusterSpec& spec) const {
+    const std::int64_t host = spec.gpus_per_host.value;
+    return host > 0 && run_.cluster.gpus_per_node.value_or(host) == host;
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> given_node(const ClusterSpec& spec) const {
+    return names_hosts(spec) ? std::nullopt : run_.cluster.gpus_per_node;
   }
 
   /// Inline keys change a catalogue cluster too.
@@ -162,8 +196,10 @@ class Resolver {
       if (value) field = {*value, ValueKind::kUser, "run file"};
     };
     set(spec.gpu.memory, given.gpu_memory);
-    set(spec.gpus_per_node, given.gpus_per_node);
-    set(spec.nics_per_node, given.nic_count);
+    std::optional<std::int64_t> nics = given.nic_count;
+    if (nics && names_hosts(spec)) *nics *= spec.gpus_per_node.value / spec.gpus_per_host.value;
+    set(spec.gpus_per_node, given_node(spec));
+    set(spec.nics_per_node, nics);
     set(spec.nic_bandwidth, given.nic_bandwidth);
     set(spec.nodes_per_rack, given.nodes_per_rack);
     set(spec.oversubscription, given.oversubscription);
@@ -172,7 +208,8 @@ class Resolver {
   void size() {
     const ClusterSettings& given = run_.cluster;
     ClusterSpec& spec = job_.scenario.cluster;
-    const std::int64_t per_node = spec.gpus_per_node.value;
+    const std::int64_t per_node =
+        names_hosts(spec) ? spec.gpus_per_host.value : spec.gpus_per_node.value;
     if (!given.nodes && !given.gpus) {
       refuse("cluster", "nodes or gpus is missing (--set cluster.gpus=N)");
     }
@@ -181,12 +218,31 @@ class Resolver {
       refuse(given.gpus ? "cluster.gpus" : "cluster.nodes",
              fmt::format("found {} GPUs, at most {} are read", spec.gpus, kMostGpus));
     }
-    spec.nodes = given.nodes.value_or((spec.gpus + per_node - 1) / per_node);
+    if (names_hosts(spec)) spread_over_domains();
+    const std::int64_t domain = spec.gpus_per_node.value;
+    spec.nodes = (spec.gpus + domain - 1) / domain;
     if (given.nodes && given.gpus && *given.nodes * per_node != *given.gpus) {
       refuse("cluster.gpus",
              fmt::format("found {} GPUs and {} nodes of {}, which are {}; give one "
                          "of them, or numbers that agree",
                          *given.gpus, *given.nodes, per_node, *given.nodes * per_node));
+    }
+  }
+
+  /// Jobs are spread evenly over few NVLink domains: 128 GPUs take 64 of each of two that have 72.
+  void spread_over_domains() {
+    ClusterSpec& spec = job_.scenario.cluster;
+    const std::int64_t domain = spec.gpus_per_node.value, fewest = (spec.gpus - 1) / domain + 1;
+    for (std::int64_t domains = fewest; fewest > 1 && domains < 2 * fewest; ++domains) {
+      if (spec.gpus % (domains * spec.gpus_per_host.value) != 0) continue;
+      const std::int64_t used = spec.gpus / domains;
+      if (used == domain) return;
+      spec.nics_per_node.value =
+          std::max<std::int64_t>(1, spec.nics_per_node.value * used / domain);
+      spec.gpus_per_node.value = used;
+      assume("cluster.gpus_per_node", std::to_string(used),
+             fmt::format("spread evenly over NVLink domains of {} GPUs", domain));
+      return;
     }
   }
 

@@ -33,8 +33,16 @@ double nvls(const NvlsCosts& c, const NodeCollectiveCosts& ring, double bytes, d
          c.fill * rise(bytes / c.fill_bytes, c.fill_sharpness);
 }
 
-double all_reduce_on_node(const CollectiveCosts& costs, double bytes, double ranks, double nvlink) {
-  const double ring = on_node(costs.all_reduce, bytes, ranks, 2, nvlink);
+/// NVLink bandwidth that a ring finds: less where it passes through several hosts.
+double ring_link(const CollectiveCosts& costs, double ranks, const CollectiveDevice& device) {
+  const bool beyond = device.host_gpus > 0 && ranks > static_cast<double>(device.host_gpus);
+  return device.nvlink.value() * (beyond ? costs.beyond_host : 1);
+}
+
+double all_reduce_on_node(const CollectiveCosts& costs, double bytes, double ranks,
+                          const CollectiveDevice& device) {
+  const double nvlink = device.nvlink.value();
+  const double ring = on_node(costs.all_reduce, bytes, ranks, 2, ring_link(costs, ranks, device));
   const bool has_nvls =
       costs.nvls.fewest_ranks > 0 && ranks >= static_cast<double>(costs.nvls.fewest_ranks);
   return has_nvls ? std::min(ring, nvls(costs.nvls, costs.all_reduce, bytes, ranks, nvlink)) : ring;
@@ -60,7 +68,8 @@ double ring_across(const NodeCollectiveCosts& node, const CollectiveCosts& costs
                              : (s.nodes - 1) * hop_net;
   const double nics = s.per_node * device.nic_per_gpu.value() * t.ring_efficiency;
   const double bandwidth =
-      s.per_node > 1 ? std::min(costs.ring_efficiency * device.nvlink.value(), nics) : nics;
+      s.per_node > 1 ? std::min(costs.ring_efficiency * ring_link(costs, s.per_node, device), nics)
+                     : nics;
   return node.launch + latency + bytes * (s.ranks - 1) / s.ranks / bandwidth;
 }
 
@@ -103,16 +112,16 @@ Seconds collective_time(CollectiveKind kind, double bytes, const Span& span,
   if (kind == CollectiveKind::kNone || span.ranks <= 1 || bytes <= 0) return Seconds(0);
   const Shape s = shape_of(span);
   const bool inside = span.nodes == 1;
-  const double nvlink = device.nvlink.value();
+  const double nvlink = device.nvlink.value(), ring = ring_link(costs, s.ranks, device);
   switch (kind) {
     case CollectiveKind::kAllGather:
-      return Seconds(inside ? on_node(costs.all_gather, bytes, s.ranks, 1, nvlink)
+      return Seconds(inside ? on_node(costs.all_gather, bytes, s.ranks, 1, ring)
                             : ring_across(costs.all_gather, costs, bytes, s, device));
     case CollectiveKind::kReduceScatter:
-      return Seconds(inside ? on_node(costs.reduce_scatter, bytes, s.ranks, 1, nvlink)
+      return Seconds(inside ? on_node(costs.reduce_scatter, bytes, s.ranks, 1, ring)
                             : ring_across(costs.reduce_scatter, costs, bytes, s, device));
     case CollectiveKind::kAllReduce:
-      return Seconds(inside ? all_reduce_on_node(costs, bytes, s.ranks, nvlink)
+      return Seconds(inside ? all_reduce_on_node(costs, bytes, s.ranks, device)
                             : all_reduce_across(costs, bytes, s, device));
     case CollectiveKind::kAllToAll:
       return Seconds(inside ? on_node(costs.all_to_all, bytes, s.ranks, 1, nvlink)

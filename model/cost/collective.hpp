@@ -8,7 +8,7 @@
 //   t = a0 + a1 st + [(M S (n - c) / (n B))^q + (tau st^kappa / (1 + (n s / S)^m))^q]^(1/q)
 //   launch and hops; the wire, the rank's own share costing 1 - c; the fill of the Simple
 //   protocol's pipeline, which is the shoulder between 1 and 64 MiB. NVLS all-reduce beside it, the
-//   faster wins.
+//   faster wins. Where NVLink joins several hosts, rings that leave one run at a share of B.
 // Across nodes, all-gather and reduce-scatter (a ring through all ranks):
 //   t = a0 + (n - 1 - N) h_nvlink + N h_net + S (n - 1) / (n B),  B = min(NVLink ring, NICs)
 //   h_net rises from the LL to the LL128 hop around 64 KiB a rank.
@@ -69,6 +69,7 @@ struct CollectiveCosts {
   NvlsCosts nvls;
   SendCosts send;              ///< inside a node
   double ring_efficiency = 0;  ///< NVLink part of a ring across nodes
+  double beyond_host = 1;      ///< of a ring's bandwidth where NVLink joins several hosts
   TransportCosts transport;    ///< of the cluster's transport
 };
 
@@ -76,6 +77,7 @@ struct CollectiveCosts {
 struct CollectiveDevice {
   BytesPerSecond nvlink;       ///< one direction
   BytesPerSecond nic_per_gpu;  ///< one direction, oversubscription taken off where it is crossed
+  std::int64_t host_gpus = 0;  ///< where NVLink joins several hosts; else 0
 };
 
 Seconds collective_time(CollectiveKind kind, double bytes, const Span& span,

@@ -62,7 +62,7 @@ double Costs::kernel(const Kernel& kernel, AttentionKernel family, bool fp8_step
       const bool backward = kernel.family == KernelFamily::kAttentionBackward;
       if (family == AttentionKernel::kUnfused) return unfused_attention(kernel, backward, clock);
       const AttentionCosts& costs = profile_->attention[static_cast<std::size_t>(family)];
-      const FlopsPerSecond peak = scenario_->cluster.gpu.peak_bf16.value * clock;
+      const FlopsPerSecond peak = scenario_->cluster.gpu.peak(DType::kFp16) * clock;
       return attention_time(kernel.attention, backward, costs, peak).value() * kernel.repeat;
     }
     default:
@@ -73,7 +73,7 @@ double Costs::kernel(const Kernel& kernel, AttentionKernel family, bool fp8_step
 CollectiveDevice Costs::device(const Span& span) const {
   const ClusterSpec& cluster = scenario_->cluster;
   const Tier tier = span.tier == Tier::kCluster ? Tier::kCluster : Tier::kRack;
-  return {cluster.gpu.nvlink.value, cluster.bandwidth_at(tier)};
+  return {cluster.gpu.nvlink.value, cluster.bandwidth_at(tier), cluster.gpus_per_host.value};
 }
 
 double Costs::measured_busbw(CollectiveKind kind) const {

@@ -161,7 +161,7 @@ void read_collectives(const Node& node, Profile& profile) {
   CollectiveCosts& c = profile.collectives;
   const MappingReader file(node, "collectives",
                            {"allgather", "reducescatter", "allreduce", "alltoall", "nvls", "send",
-                            "ring_efficiency", "transports"});
+                            "ring_efficiency", "beyond_host", "transports"});
   read_node_collective(file.need("allgather"), "collectives.allgather", c.all_gather);
   read_node_collective(file.need("reducescatter"), "collectives.reducescatter", c.reduce_scatter);
   read_node_collective(file.need("allreduce"), "collectives.allreduce", c.all_reduce);
@@ -169,6 +169,7 @@ void read_collectives(const Node& node, Profile& profile) {
   if (const Node* nvls = file.find("nvls")) read_nvls(*nvls, c.nvls);
   read_send(file.need("send"), "collectives.send", c.send);
   c.ring_efficiency = file.required("ring_efficiency", to_number);
+  c.beyond_host = file.optional("beyond_host", to_number).value_or(1.0);
   const MappingReader transports(file.need("transports"), "collectives.transports",
                                  {"infiniband", "roce", "efa"});
   for (std::size_t i = 0; i < kTransports; ++i) {
@@ -189,9 +190,19 @@ Profile read_profile(const Node& root, const std::string& id) {
   profile.description = file.required("description", to_text_value);
   profile.gpus = file.required("gpus", to_texts);
   profile.sources = file.required("sources", to_texts);
-  const MappingReader gemm(file.need("gemm"), "gemm", {"bf16", "fp8"});
+  const MappingReader gemm(file.need("gemm"), "gemm",
+                           {"bf16", "fp16", "fp32", "fp8", "mxfp8", "fp4"});
   read_gemm(gemm.need("bf16"), "gemm.bf16", profile.gemm_bf16);
-  if (const Node* fp8 = gemm.find("fp8")) read_gemm(*fp8, "gemm.fp8", profile.gemm_fp8);
+  profile.gemm_fp16 = profile.gemm_fp32 = profile.gemm_bf16;
+  const auto read_if_given = [&](const char* key, GemmCosts& costs) {
+    if (const Node* given = gemm.find(key)) read_gemm(*given, gemm.dotted(key), costs);
+  };
+  read_if_given("fp16", profile.gemm_fp16);
+  read_if_given("fp32", profile.gemm_fp32);
+  read_if_given("fp8", profile.gemm_fp8);
+  profile.gemm_mxfp8 = profile.gemm_fp8;
+  read_if_given("mxfp8", profile.gemm_mxfp8);
+  read_if_given("fp4", profile.gemm_fp4);
   const MappingReader attention(file.need("attention"), "attention",
                                 {"flash2", "flash3", "cudnn", "unfused"});
   for (std::size_t i = 0; i < kAttentionFamilies; ++i) {

@@ -36,7 +36,10 @@ struct Profile {
   std::string description;
   std::vector<std::string> gpus;     ///< names it was made for
   std::vector<std::string> sources;  ///< one line a table it was made from
-  GemmCosts gemm_bf16, gemm_fp8;
+  GemmCosts gemm_bf16, gemm_fp8;     ///< fp8: peak_fraction 0 where there is none
+  GemmCosts gemm_fp16, gemm_fp32;    ///< as bf16 where a file does not say
+  GemmCosts gemm_mxfp8;              ///< as fp8 where a file does not say
+  GemmCosts gemm_fp4;                ///< block-scaled; peak_fraction 0 where there is none
   std::array<AttentionCosts, kAttentionFamilies> attention;  ///< by AttentionKernel
   MemoryBoundCosts memory_bound;
   PowerCosts power;
@@ -45,7 +48,10 @@ struct Profile {
   std::array<TransportCosts, kTransports> transports;  ///< by Transport
 
   [[nodiscard]] const GemmCosts& gemm(DType type) const {
-    return type == DType::kFp8 ? gemm_fp8 : gemm_bf16;
+    return type == DType::kFp8    ? gemm_fp8
+           : type == DType::kFp16 ? gemm_fp16
+           : type == DType::kFp32 ? gemm_fp32
+                                  : gemm_bf16;
   }
 };
 

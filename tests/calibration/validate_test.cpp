@@ -106,7 +106,7 @@ TEST_CASE("every row gets its line, in order, whatever it holds") {
   wrong["id"] = "wrong";
   wrong["gpus"] = "eight";
   missing["id"] = "missing";
-  missing["hardware"] = "B300";
+  missing["hardware"] = "B900";
   broken["id"] = "broken";
   broken["kv_heads"] = "5";
   const auto rows = validated(test::table_of({wrong, test::plain_cells(), missing, broken}));
@@ -114,7 +114,7 @@ TEST_CASE("every row gets its line, in order, whatever it holds") {
   CHECK(rows[0].status == "invalid: gpus: found 'eight', a number is wanted");
   CHECK(rows[1].status == "ok");
   CHECK(rows[1].forecast.has_value());
-  CHECK(rows[2].status == "unsupported: GPU b300");
+  CHECK(rows[2].status == "unsupported: GPU b900");
   CHECK(rows[3].status.starts_with("invalid: model.kv_heads"));
   for (const std::size_t i : {0U, 2U, 3U})
     CHECK(!rows[i].forecast);

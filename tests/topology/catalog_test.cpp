@@ -69,8 +69,8 @@ TEST_CASE("every value of every GPU and cluster has a source and is no user's") 
   const DataPath data = test::source_data();
   const std::vector<std::string> gpus = data.names(kGpuFolder),
                                  clusters = data.names(kClusterFolder);
-  CHECK(gpus.size() >= 2);
-  CHECK(clusters.size() >= 2);
+  CHECK(gpus.size() >= 13);
+  CHECK(clusters.size() >= 20);
   for (const std::string& name : gpus) {
     const GpuSpec g = gpu(name);
     CHECK(g.name == name);
@@ -80,16 +80,21 @@ TEST_CASE("every value of every GPU and cluster has a source and is no user's") 
     check_sourced(name, g.sms);
     check_sourced(name, g.peak_bf16);
     if (g.peak_fp8.value > FlopsPerSecond()) check_sourced(name, g.peak_fp8);
+    if (g.peak_fp4.value > FlopsPerSecond()) check_sourced(name, g.peak_fp4);
+    if (g.peak_tf32.value > FlopsPerSecond()) check_sourced(name, g.peak_tf32);
+    check_sourced(name, g.peak_fp16);
     check_sourced(name, g.peak_fp32);
     check_sourced(name, g.nvlink);
     check_sourced(name, g.power);
     check_sourced(name, g.boost_clock);
     check_sourced(name, g.usual_nic);
+    check_sourced(name, g.usual_cluster);
   }
   for (const std::string& name : clusters) {
     const ClusterSpec c = cluster(name);
     CHECK(c.name == name);
     check_sourced(name, c.gpus_per_node);
+    if (c.gpus_per_host.value > 0) check_sourced(name, c.gpus_per_host);
     check_sourced(name, c.nics_per_node);
     check_sourced(name, c.nic_bandwidth);
     check_sourced(name, c.transport);
@@ -128,7 +133,7 @@ TEST_CASE("a catalogue file is read strictly and a fitted value has no place in 
 TEST_CASE("an unknown name is refused at its place with the nearest known one") {
   CHECK(contains(input_error([] { gpu("h100-sxm-80"); }),
                  "run.yaml:1:1: cluster.gpu.name: unknown GPU 'h100-sxm-80', nearest "
-                 "'h100-sxm-80gb'; known: h100-sxm-80gb"));
+                 "'h100-sxm-80gb'; known: a100-sxm-40gb, a100-sxm-80gb"));
   CHECK(contains(input_error([] { cluster("dgx-h10"); }),
                  "cluster: unknown cluster 'dgx-h10', nearest 'dgx-h100'"));
 }

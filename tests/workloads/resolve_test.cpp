@@ -133,6 +133,38 @@ TEST_CASE("a cluster of one's own is that of its GPU's usual neighbours, and tha
   CHECK_FALSE(assumed(job, "cluster.fabric").value.empty());
 }
 
+TEST_CASE("a fabric that is not named is that of the GPU's usual cluster") {
+  const Job job = resolved({"cluster={gpu: mi300x, nodes: 8}"});
+  CHECK(job.scenario.cluster.transport.value == Transport::kRoce);
+  CHECK(assumed(job, "cluster.fabric").value == "rail-optimised roce");
+  CHECK(
+      resolved({"cluster={gpu: a100-sxm-80gb, nodes: 2}"}).scenario.cluster.nic_per_gpu().value() ==
+      25e9);
+}
+
+TEST_CASE("jobs spread evenly over NVLink domains of several hosts") {
+  const auto cluster = [](const std::string& text) {
+    return resolved({"cluster={name: gb200-nvl72, " + text + "}"}).scenario.cluster;
+  };
+  // 18 hosts of 4 fill a domain of 72; 128 GPUs take 64 of each of two.
+  CHECK(cluster("nodes: 18").gpus == 72);
+  CHECK(cluster("nodes: 18").nodes == 1);
+  CHECK(cluster("gpus: 64").gpus_per_node.value == 72);
+  const ClusterSpec two = cluster("gpus: 128");
+  CHECK(two.gpus_per_node.value == 64);
+  CHECK(two.nodes == 2);
+  CHECK(two.nic_per_gpu().value() == 50e9);
+  CHECK(cluster("gpus: 144").gpus_per_node.value == 72);
+  CHECK(cluster("gpus: 1024").gpus_per_node.value == 64);
+  // Hosts named as nodes, with their NICs, mean the same.
+  const ClusterSpec hosts =
+      cluster("gpus: 128, gpus_per_node: 4, nic: {count: 4, bandwidth: 400 Gb/s}");
+  CHECK(hosts.gpus_per_node.value == 64);
+  CHECK(hosts.nic_per_gpu().value() == 50e9);
+  // Another number is taken as it stands.
+  CHECK(cluster("gpus: 128, gpus_per_node: 8").gpus_per_node.value == 8);
+}
+
 TEST_CASE("a NIC written in bytes that is rarely meant so is warned of") {
   const auto warnings = [](const std::string& bandwidth) {
     return resolved({"cluster.nic.bandwidth=" + bandwidth}).warnings;

@@ -56,7 +56,7 @@ TEST_CASE("a profile is read with its units") {
   CHECK(profile.gemm(DType::kFp8).depth != profile.gemm(DType::kBf16).depth);
   CHECK(profile.collectives.all_gather.fill_bytes == doctest::Approx(4.14 * 1048576));
   CHECK(profile.power.idle == 175);
-  CHECK(profile.gpus.size() == 2);
+  CHECK(profile.gpus.size() == 4);
   CHECK(!profile.sources.empty());
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("interference of a kernel family that does not exist is refused") {
 }
 
 TEST_CASE("every GPU of a profile finds it and another is unsupported") {
-  for (const char* gpu : {"h100-sxm-80gb", "h100-sxm-95gb"}) {
+  for (const char* gpu : {"h100-sxm-80gb", "h100-sxm-95gb", "h200-sxm-141gb", "h800-sxm-80gb"}) {
     CHECK(load_profile(test::source_data(), gpu).id == "hopper");
   }
   CHECK_THROWS_AS(load_profile(test::source_data(), "rtx-4090"), Unsupported);
