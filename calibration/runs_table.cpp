@@ -317,6 +317,8 @@ class RowReader {
       e.attention = AttentionKernel::kFlash3;
     } else if (has_word("attention_kernel", {"cudnn"})) {
       e.attention = AttentionKernel::kCudnn;
+    } else if (has_word("attention_kernel", {"flash"}) && has_word("framework", {"composer"})) {
+      return;  // the stack's own generation
     } else if (has_word("attention_kernel", {"fa2", "flash"})) {
       e.attention = AttentionKernel::kFlash2;
     } else {

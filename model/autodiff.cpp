@@ -314,8 +314,9 @@ class Differentiator {
     TensorId xs = saved(x), ws = w;
     const bool fp8 = g()[x].dtype == DType::kFp8;
     TensorId dy_wgrad = dy;
-    if (fp8) {
-      dy = quantised(dy);
+    const bool transposes = fp8 && !options_.fused_quantise;
+    if (fp8) dy = quantised(dy);
+    if (transposes) {
       // cuBLAS wants the second operand column-major: transposed copies of weight, dy and x.
       ws = pointwise(Fn::kTranspose, {w}, w, "fp8.weight.transpose");
       dy_wgrad = dy;
@@ -325,7 +326,7 @@ class Differentiator {
         apply(Fn::kLinearDgrad, OpSpace::kExtern, {dy, ws}, in, DType::kBf16, op.name);
     // The weight gradient reads dy laid out as the input gradient did.
     dy_wgrad = dgrad_operand(dx);
-    if (fp8) {
+    if (transposes) {
       dy_wgrad = pointwise(Fn::kTranspose, {dy_wgrad}, dy_wgrad, "fp8.gradient.transpose");
       xs = pointwise(Fn::kTranspose, {xs}, xs, "fp8.input.transpose");
     }
@@ -346,6 +347,9 @@ class Differentiator {
   }
 
   TensorId quantised(TensorId dy) {
+    if (options_.fused_quantise) {
+      return apply(Fn::kCast, OpSpace::kPointwise, {dy}, g()[dy].dims, DType::kFp8, "fp8.quantise");
+    }
     const TensorId magnitude = pointwise(Fn::kAbs, {dy}, dy, "fp8.gradient.abs");
     const TensorId amax = apply(Fn::kMax, OpSpace::kFullReduction, {magnitude}, {1, 1, 1},
                                 DType::kFp32, "fp8.gradient.amax");

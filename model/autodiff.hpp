@@ -27,6 +27,7 @@ struct DifferentiatedBlock {
 /// Options of the backward pass that depend on how a stack writes its layers.
 struct AutodiffOptions {
   bool regather_in_backward = false;  ///< linears save the input before its all-gather
+  bool fused_quantise = false;        ///< a cast makes the transpose too
 };
 
 /// Places the forward operators of `block` on the mesh and derives the backward ones.

@@ -277,6 +277,9 @@ class PassLowering {
       case Fn::kNormBackward:
       case Fn::kRotary:
         return KernelFamily::kFused;
+      case Fn::kCast:
+        if (op.name != "fp8.quantise") break;
+        return KernelFamily::kFused;
       case Fn::kSwiglu:
       case Fn::kFusedLoss:
       case Fn::kFusedLossBackward:
@@ -317,6 +320,8 @@ class PassLowering {
         return writes + 3 * graph_.local_bytes(op.inputs[0]);
       case Fn::kNllBackward:  // zeroes and scatters
         return writes;
+      case Fn::kCast:  // a transposed copy beside it
+        return reads + writes + (op.name == "fp8.quantise" ? writes : 0);
       case Fn::kNll:
       case Fn::kNllParallel:
         return 0;
@@ -446,9 +451,10 @@ std::int64_t logit_bytes(const DifferentiatedBlock& block) {
   return 0;
 }
 
-void count_parameters(const DifferentiatedBlock& block, BlockKernels& out) {
+void count_parameters(const DifferentiatedBlock& block, bool shares_table, BlockKernels& out) {
   const PlacedGraph& g = block.graph;
   for (const ParameterGradient& p : block.parameter_gradients) {
+    if (shares_table && g[p.parameter].parameter == ParameterStyle::kColumn) continue;
     const Dims dims = g.local_dims(p.parameter);
     out.parameter_count += dims[0] * dims[1] * dims[2];
     out.gathered_bytes += rounded(g.local_bytes(p.parameter));
@@ -495,7 +501,7 @@ BlockKernels block_kernels(const ModelSpec& model, const BlockRequest& request) 
   replay.run(out.backward, backward_lives, true);
   if (loss) out.logit_bytes = logit_bytes(block);
   out.output_bytes = loss ? 0 : rounded(block.graph.local_bytes(block.output));
-  count_parameters(block, out);
+  count_parameters(block, request.shares_table, out);
   for (std::vector<Kernel>* pass : {&out.forward, &out.backward}) {
     if (request.async_tp) overlap_tensor_parallel(*pass, request.degrees.tp);
     if (request.ring) overlap_ring(*pass);

@@ -23,7 +23,8 @@ struct BlockRequest {
   std::int64_t window = 0;  ///< sliding window of attention, 0 = full
   bool compiled = false;
   bool async_tp = false;
-  bool ring = false;  ///< cp exchanges keys and values piece by piece beside attention
+  bool shares_table = false;  ///< the head's projection is the embedding's table, counted there
+  bool ring = false;          ///< cp exchanges keys and values piece by piece beside attention
   /// Where parameters are replicated: gradients go into a buffer as soon as they are made.
   std::optional<GradientAccumulation> accumulation;
 };

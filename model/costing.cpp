@@ -29,7 +29,7 @@ class PassCosting {
     op.stream = static_cast<std::int8_t>(slot_of(stream(kernel)));
     op.seconds = kernel.is_collective()
                      ? collective(kernel)
-                     : context_.costs->kernel(kernel, context_.attention, context_.fp8_step);
+                     : context_.costs->kernel(kernel, context_.attention, context_.precision);
     pass_.host_seconds += host(kernel);
     op.issued_at = pass_.host_seconds;
     pass_.operations.push_back(op);
@@ -79,7 +79,7 @@ class PassCosting {
     const auto sharing = static_cast<double>(std::count_if(kernels_.begin(), kernels_.end(), same));
     const Kernel& hides = kernels_[static_cast<std::size_t>(kernel.overlapped_with)];
     const double attention =
-        context_.costs->kernel(hides, context_.attention, context_.fp8_step) / n / sharing;
+        context_.costs->kernel(hides, context_.attention, context_.precision) / n / sharing;
     const double piece = context_.costs->send(bytes / n, span.tier);
     return (n - 1) * std::max(0.0, piece - attention);
   }
@@ -99,7 +99,7 @@ class PassCosting {
       const bool pair = gather ? std::find(waits.begin(), waits.end(), self) != waits.end()
                                : static_cast<int>(i) == kernel.overlapped_with;
       if (!pair || other.overlap_chunks == 1) continue;
-      product += costs.kernel(other, context_.attention, context_.fp8_step) / other.overlap_chunks;
+      product += costs.kernel(other, context_.attention, context_.precision) / other.overlap_chunks;
     }
     const double exposed = (n - 1) * std::max(0.0, copy - product);
     const double barrier = costs.send(1, span.tier);

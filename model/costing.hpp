@@ -31,7 +31,7 @@ struct CostingContext {
   const Costs* costs = nullptr;
   const HostCosts* host = nullptr;
   AttentionKernel attention = AttentionKernel::kFlash2;
-  bool fp8_step = false;  ///< the step's products are fp8
+  Precision precision = Precision::kBf16;  ///< of the step
   Span tp;
   Span cp;
 };

@@ -35,13 +35,18 @@ std::string unsupported_part(const Scenario& scenario, const Plan& plan, const P
     return fmt::format("{} {}", what, to_text(value));
   };
   if (scenario.model.moe()) return "mixture of experts";
-  const bool fp8 = plan.precision == Precision::kFp8Tensorwise;
-  if (plan.precision != Precision::kBf16 && plan.precision != Precision::kFp16 && !fp8) {
-    return named("precision", plan.precision);
+  const bool fused = scenario.software.modules.fused_quantise;
+  const bool tensorwise = plan.precision == Precision::kFp8Tensorwise;
+  if (is_quantised(plan.precision) && !tensorwise && !fused) {
+    return named("precision", plan.precision) + " in " + scenario.software.name;
   }
-  if (fp8 && profile.gemm_fp8.peak_fraction == 0) return "fp8 on GPU " + scenario.cluster.gpu.name;
+  if (plan.precision == Precision::kFp8Rowwise) return named("precision", plan.precision);
+  const GemmCosts& products =
+      plan.precision == Precision::kNvfp4 ? profile.gemm_fp4 : profile.gemm_fp8;
+  if (is_quantised(plan.precision) && products.peak_fraction == 0) {
+    return named("precision", plan.precision) + " on GPU " + scenario.cluster.gpu.name;
+  }
   if (plan.optimizer == OptimizerKind::kMuon) return named("optimizer", plan.optimizer);
-  if (plan.zero_stage == 2 && plan.microbatches() > 1) return "zero_stage 2 with accumulation";
   if (plan.pp > 1 && plan.reshard == Reshard::kAlways) {
     return "reshard_after_forward always with a pipeline";
   }
@@ -59,7 +64,6 @@ std::string unsupported_part(const Scenario& scenario, const Plan& plan, const P
     return fmt::format("attention {} on GPU {}", to_text(plan.attention),
                        scenario.cluster.gpu.name);
   }
-  if (scenario.model.tied_embeddings && plan.pp > 1) return "tied embeddings with a pipeline";
   return "";
 }
 

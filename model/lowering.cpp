@@ -16,11 +16,12 @@ ShapeKey shape_key(BlockKind kind, const Plan& plan) {
   key.cp = plan.cp;
   key.sequence_parallel = plan.sequence_parallel && plan.tp > 1;
   if (kind == BlockKind::kHead) {
+    key.tied = plan.pp == 1;  // in a pipeline both ends hold the table
     key.parallel_loss = plan.loss == LossKind::kParallel && plan.tp > 1;
   }
-  key.accumulates = plan.zero_stage < 3;
+  key.accumulates = plan.zero_stage < 2;
   if (kind == BlockKind::kDecoder) {  // torch.compile and checkpointing wrap decoder blocks
-    key.fp8 = plan.precision == Precision::kFp8Tensorwise;
+    key.fp8 = is_quantised(plan.precision);
     key.compiled = plan.compile;
     key.async_tp = plan.async_tp && plan.tp > 1;
     key.recompute = plan.recompute;
@@ -38,10 +39,12 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   r.options.sequence = key.sequence;
   r.options.context_parallel = key.cp;
   r.options.fp8 = key.fp8;
-  r.options.fp8_weights = software.fp8_all_gather;
+  r.options.fp8_weights = software.fp8_all_gather || software.modules.fused_quantise;
   r.options.parallel_loss = key.parallel_loss;
   r.options.modules = software.modules;
-  r.options.modules.quantise_once = key.compiled;  // the compiler drops repeated casts
+  // The compiler drops repeated casts.
+  r.options.modules.quantise_once = key.compiled || software.modules.fused_quantise;
+  r.autodiff.fused_quantise = software.modules.fused_quantise;
   const bool by_heads = key.cp_kind == CpKind::kUlysses;
   r.options.whole_sequences = by_heads;
   r.options.unfused_attention = key.unfused;
@@ -49,6 +52,7 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   r.ring = key.cp_kind == CpKind::kRing;
   r.autodiff.regather_in_backward = software.regather_in_backward;
   r.recompute = key.recompute;
+  r.shares_table = key.tied && scenario.model.tied_embeddings;
   r.save_list.matmul_every = software.selective_matmul_every;
   r.window = scenario.model.window;
   r.compiled = key.compiled;
@@ -132,10 +136,10 @@ const CostedBlock* Lowering::costed(BlockKind kind, const Plan& plan, const Mesh
   key.tp = spans.tp;
   key.cp = spans.cp;
   key.attention = plan.attention;
-  key.fp8_step = plan.precision == Precision::kFp8Tensorwise;
+  key.precision = plan.precision;
   return &costed_[static_cast<std::size_t>(kind)].find_or_make(key, [&] {
     const CostingContext context{
-        &costs_, &scenario_.software.host, plan.attention, key.fp8_step, spans.tp, spans.cp};
+        &costs_, &scenario_.software.host, plan.attention, key.precision, spans.tp, spans.cp};
     return cost_block(kind, shape(key.shape), context);
   });
 }
@@ -196,7 +200,7 @@ void Lowering::add_messages(const StageKey& key, StageChains& chains) {
 
 const Lowering::Stage& Lowering::stage(const StageKey& key) {
   return stages_.find_or_make(key, [&] {
-    ShardingStrategy& sharding = key.parts.zero_stage == 3 ? *sharded_ : *replicas_;
+    ShardingStrategy& sharding = key.parts.zero_stage >= 2 ? *sharded_ : *replicas_;
     Stage out{sharding.chains(key.parts), sharding.resident(key.parts),
               sharding.gradients_between_steps(key.parts)};
     if (key.parts.pipeline) add_messages(key, out.chains);
@@ -258,10 +262,10 @@ const PipelineLayout& Lowering::layout(const Plan& plan, const MeshSpans& spans)
   key.states = states_of(plan);
   key.pp = plan.pp;
   key.virtual_stages = plan.virtual_stages;
-  key.fp8 = plan.precision == Precision::kFp8Tensorwise;
+  key.fp8 = is_quantised(plan.precision);
   if (plan.pp == 1) {  // with a pipeline parameters stay gathered and gradients unsharded
     key.accumulates = plan.microbatches() > 1;
-    key.reshard = plan.reshard;
+    key.reshard = plan.zero_stage == 2 ? Reshard::kNever : plan.reshard;
   }
   key.layers = plan.stage_layers;
   return layouts_.find_or_make(key, [&] { return make_layout(plan, key); });

@@ -25,13 +25,13 @@ struct ShapeKey {
   std::int64_t batch = 0, sequence = 0;
   int tp = 1, cp = 1;
   bool sequence_parallel = false, parallel_loss = false, fp8 = false, compiled = false,
-       async_tp = false, accumulates = false, unfused = false;
+       async_tp = false, accumulates = false, unfused = false, tied = false;
   CpKind cp_kind = CpKind::kAllGather;
   Recompute recompute = Recompute::kNone;
   bool operator==(const ShapeKey&) const = default;
   [[nodiscard]] std::size_t hash() const {
     return hash_of(kind, batch, sequence, tp, cp, sequence_parallel, parallel_loss, fp8, compiled,
-                   async_tp, accumulates, unfused, cp_kind, recompute);
+                   async_tp, accumulates, unfused, tied, cp_kind, recompute);
   }
 };
 
@@ -40,10 +40,10 @@ struct CostKey {
   ShapeKey shape;
   Span tp, cp;
   AttentionKernel attention = AttentionKernel::kFlash2;
-  bool fp8_step = false;
+  Precision precision = Precision::kBf16;
   bool operator==(const CostKey&) const = default;
   [[nodiscard]] std::size_t hash() const {
-    return hash_of(shape.hash(), tp.tier, cp.tier, attention, fp8_step);
+    return hash_of(shape.hash(), tp.tier, cp.tier, attention, precision);
   }
 };
 

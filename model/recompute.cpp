@@ -76,12 +76,16 @@ class PassSplitter {
         return op.fn == Fn::kRedistribute && save_list_.reduce_scatter &&
                graph_.redistribution(id).collective == CollectiveKind::kReduceScatter;
       case Recompute::kSelectiveAttention:
-        return op.fn != Fn::kAttention;
+        return op.fn != Fn::kAttention && (!compiled_ || kept_by_compiler(op));
       case Recompute::kNone:
-        return op.space == OpSpace::kExtern ? !widened(op)
-                                            : op.space != OpSpace::kPointwise || narrows(op);
+        return kept_by_compiler(op);
     }
     return true;
+  }
+
+  [[nodiscard]] bool kept_by_compiler(const Operator& op) const {
+    return op.space == OpSpace::kExtern ? !widened(op)
+                                        : op.space != OpSpace::kPointwise || narrows(op);
   }
 
   /// An fp32 result that is at once cast down: the narrow copy is kept instead.

@@ -121,6 +121,12 @@ TensorId BlockBuilder::quantised(TensorId x, std::string_view name) {
   const auto known = std::find_if(quantised_.begin(), quantised_.end(),
                                   [&](const auto& pair) { return pair.first == x; });
   if (options_.modules.quantise_once && known != quantised_.end()) return known->second;
+  if (options_.modules.fused_quantise) {
+    const TensorId out = cast(x, DType::kFp8, "fp8.quantise");
+    block_.graph[out].gradient_of = x;
+    quantised_.emplace_back(x, out);
+    return out;
+  }
   const TensorId magnitude = pointwise(Fn::kAbs, x, "fp8.abs");
   const TensorId amax =
       apply(Fn::kMax, OpSpace::kFullReduction, {magnitude}, {1, 1, 1}, DType::kFp32, "fp8.amax");

@@ -14,6 +14,8 @@ struct ModuleChoices {
   bool merged_projections = false;  ///< query, key and value in one product; gate and up in one
   bool fused_activation = false;    ///< one kernel for the activation and the gate's product
   bool fused_loss = false;          ///< cross-entropy in one kernel each pass
+  bool fused_quantise = false;      ///< one kernel casts a tensor and its transpose (fp8); weights
+                                    ///< are cast once a step
   bool quantise_once = false;       ///< a tensor used by several fp8 linears is cast once
 };
 

@@ -152,6 +152,11 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+/// Products run on quantised operands.
+constexpr bool is_quantised(Precision precision) {
+  return precision > Precision::kFp32;
+}
+
 /// The dtype that matrix multiplications of the blocks run in.
 constexpr DType compute_dtype(Precision precision) {
   switch (precision) {

@@ -50,11 +50,11 @@ struct ReplicaRules {
 };
 
 /// How layers are cut into pipeline stages.
-enum class StageSplit : std::uint8_t { kEven, kTorchtitan, kMegatron, kNanotron };
+enum class StageSplit : std::uint8_t { kEven, kTorchtitan, kMegatron, kNanotron, kEnds };
 constexpr auto enum_texts(StageSplit) {
-  return std::array<std::string_view, 4>{"even", "torchtitan", "megatron", "nanotron"};
+  return std::array<std::string_view, 5>{"even", "torchtitan", "megatron", "nanotron", "ends"};
 }
-FR_CHECK_ENUM(StageSplit, StageSplit::kNanotron);
+FR_CHECK_ENUM(StageSplit, StageSplit::kEnds);
 
 enum class ParameterKind : std::uint8_t { kSpec, kMeasured, kEstimated, kFitted };
 constexpr auto enum_texts(ParameterKind) {

@@ -16,6 +16,16 @@ std::vector<int> middle_first(int layers, int stages) {
   return split;
 }
 
+/// Megatron-Core with account_for_embedding and account_for_loss, as NeMo's recipes set them where
+/// layers do not divide: embedding and loss count as a layer each.
+std::vector<int> ends_count(int layers, int stages) {
+  if (layers % stages == 0 || (layers + 2) % stages != 0) return middle_first(layers, stages);
+  std::vector<int> split(static_cast<std::size_t>(stages), (layers + 2) / stages);
+  --split.front();
+  --split.back();
+  return split;
+}
+
 /// nanotron (models/base.py, build_model): blocks are put on a stage until its cumulative cost
 /// reaches its share; a layer costs 4 heads x head_dim x hidden + 3 ffn x hidden, the output
 /// projection vocabulary x hidden. Norm, projection and loss stay together on the last stage.
@@ -47,6 +57,9 @@ std::vector<int> layers_per_stage(const Scenario& scenario, const Plan& plan) {
   if (own.count > 0) return {own.layers.begin(), own.layers.begin() + own.count};
   if (scenario.software.stage_split == StageSplit::kNanotron) {
     return by_cost(scenario.model, plan.stages());
+  }
+  if (scenario.software.stage_split == StageSplit::kEnds) {
+    return ends_count(static_cast<int>(scenario.model.layers), plan.stages());
   }
   // kEven and kTorchtitan agree; under kMegatron a rule has refused what does not divide.
   return middle_first(static_cast<int>(scenario.model.layers), plan.stages());

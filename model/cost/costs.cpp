@@ -15,17 +15,38 @@ Costs::Costs(const Scenario& scenario, const Profile& profile)
   clock_fp8_ = pace * sustained_clock(power, cap, power.fp8_activity);
 }
 
-double Costs::gemm(const Kernel& kernel, double clock) const {
+namespace {
+
+/// Which kernels a product runs on: quantised operands by the recipe, others by the step's dtype.
+struct ProductKernels {
+  const GemmCosts* costs;
+  FlopsPerSecond peak;
+};
+ProductKernels product_kernels(DType type, Precision precision, const Profile& profile,
+                               const GpuSpec& gpu) {
+  if (type == DType::kFp8) {
+    if (precision == Precision::kNvfp4) return {&profile.gemm_fp4, gpu.peak_fp4.value};
+    if (precision == Precision::kMxfp8) return {&profile.gemm_mxfp8, gpu.peak(DType::kFp8)};
+    return {&profile.gemm_fp8, gpu.peak(DType::kFp8)};
+  }
+  if (!is_quantised(precision)) type = compute_dtype(precision);
+  return {&profile.gemm(type), gpu.peak(type)};
+}
+
+}  // namespace
+
+double Costs::gemm(const Kernel& kernel, Precision precision) const {
   const GpuSpec& gpu = scenario_->cluster.gpu;
   GemmShape piece = kernel.gemm;
   piece.m = (piece.m + kernel.overlap_chunks - 1) / kernel.overlap_chunks;
   const bool full = piece.dtype == DType::kFp8 && piece.layout != GemmLayout::kForward &&
                     !scenario_->software.fp8_fast_accumulation_backward;
-  const GemmDevice device{gpu.peak(piece.dtype) * (clock * profile_->power.in_step),
+  const ProductKernels kernels = product_kernels(piece.dtype, precision, *profile_, gpu);
+  const GemmDevice device{kernels.peak * (clock(precision) * profile_->power.in_step),
                           gpu.hbm_bandwidth.value, static_cast<double>(gpu.sms.value)};
-  const double one = gemm_time(piece, profile_->gemm(piece.dtype), device,
-                               full ? Accumulation::kFull : Accumulation::kFast)
-                         .value();
+  const double one =
+      gemm_time(piece, *kernels.costs, device, full ? Accumulation::kFull : Accumulation::kFast)
+          .value();
   const double rate =
       kernel.overlap_chunks > 1 ? profile_->interference.product_beside_copies : 1.0;
   return one * kernel.overlap_chunks * kernel.repeat / rate;
@@ -33,7 +54,7 @@ double Costs::gemm(const Kernel& kernel, double clock) const {
 
 /// Scores and probabilities through memory: two products a pass (four backward) over all pairs,
 /// masked ones too, and 13 bytes a score forward, 18 backward (scaling, mask, softmax, dropout).
-double Costs::unfused_attention(const Kernel& kernel, bool backward, double clock) const {
+double Costs::unfused_attention(const Kernel& kernel, bool backward, Precision precision) const {
   constexpr double kForwardBytes = 13, kBackwardBytes = 18;
   const AttentionShape& a = kernel.attention;
   Kernel product = kernel;
@@ -41,7 +62,7 @@ double Costs::unfused_attention(const Kernel& kernel, bool backward, double cloc
   product.gemm = {a.q_length, a.kv_length, a.head_dim, DType::kBf16, GemmLayout::kForward};
   // Batched over sequences and heads: one long product of their rows.
   product.gemm.m = a.batch * a.heads * a.q_length;
-  const double products = (backward ? 4 : 2) * gemm(product, clock);
+  const double products = (backward ? 4 : 2) * gemm(product, precision);
   const double bytes = (backward ? kBackwardBytes : kForwardBytes) * static_cast<double>(a.scores);
   return products + memory_bound(KernelFamily::kFused, bytes * kernel.repeat, 1);
 }
@@ -52,17 +73,17 @@ double Costs::memory_bound(KernelFamily family, double bytes, int launches) cons
       .value();
 }
 
-double Costs::kernel(const Kernel& kernel, AttentionKernel family, bool fp8_step) const {
-  const double clock = fp8_step ? clock_fp8_ : clock_bf16_;
+double Costs::kernel(const Kernel& kernel, AttentionKernel family, Precision precision) const {
   switch (kernel.family) {
     case KernelFamily::kGemm:
-      return gemm(kernel, clock);
+      return gemm(kernel, precision);
     case KernelFamily::kAttentionForward:
     case KernelFamily::kAttentionBackward: {
       const bool backward = kernel.family == KernelFamily::kAttentionBackward;
-      if (family == AttentionKernel::kUnfused) return unfused_attention(kernel, backward, clock);
+      if (family == AttentionKernel::kUnfused)
+        return unfused_attention(kernel, backward, precision);
       const AttentionCosts& costs = profile_->attention[static_cast<std::size_t>(family)];
-      const FlopsPerSecond peak = scenario_->cluster.gpu.peak(DType::kFp16) * clock;
+      const FlopsPerSecond peak = scenario_->cluster.gpu.peak(DType::kFp16) * clock(precision);
       return attention_time(kernel.attention, backward, costs, peak).value() * kernel.repeat;
     }
     default:

@@ -11,9 +11,10 @@ class Costs {
  public:
   Costs(const Scenario& scenario, const Profile& profile);
 
-  /// A kernel that is no collective; seconds of all its launches. `fp8_step`: the step's products
-  /// are fp8, which sets the clock.
-  [[nodiscard]] double kernel(const Kernel& kernel, AttentionKernel family, bool fp8_step) const;
+  /// A kernel that is no collective; seconds of all its launches. The step's precision sets the
+  /// clock and the kernels of its products.
+  [[nodiscard]] double kernel(const Kernel& kernel, AttentionKernel family,
+                              Precision precision) const;
   [[nodiscard]] double memory_bound(KernelFamily family, double bytes, int launches = 1) const;
   [[nodiscard]] double collective(CollectiveKind kind, double bytes, const Span& span) const;
   [[nodiscard]] double send(double bytes, Tier tier) const;
@@ -27,8 +28,12 @@ class Costs {
   [[nodiscard]] const Profile& profile() const { return *profile_; }
 
  private:
-  [[nodiscard]] double unfused_attention(const Kernel& kernel, bool backward, double clock) const;
-  [[nodiscard]] double gemm(const Kernel& kernel, double clock) const;
+  [[nodiscard]] double unfused_attention(const Kernel& kernel, bool backward,
+                                         Precision precision) const;
+  [[nodiscard]] double gemm(const Kernel& kernel, Precision precision) const;
+  [[nodiscard]] double clock(Precision precision) const {
+    return is_quantised(precision) ? clock_fp8_ : clock_bf16_;
+  }
   [[nodiscard]] CollectiveDevice device(const Span& span) const;
   /// Bus bandwidth that the user measured for a kind of collective, 0 where he did not.
   [[nodiscard]] double measured_busbw(CollectiveKind kind) const;

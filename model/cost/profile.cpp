@@ -204,7 +204,7 @@ Profile read_profile(const Node& root, const std::string& id) {
   read_if_given("mxfp8", profile.gemm_mxfp8);
   read_if_given("fp4", profile.gemm_fp4);
   const MappingReader attention(file.need("attention"), "attention",
-                                {"flash2", "flash3", "cudnn", "unfused"});
+                                {"flash2", "flash3", "cudnn", "unfused", "flash1"});
   for (std::size_t i = 0; i < kAttentionFamilies; ++i) {
     const std::string key(to_text(static_cast<AttentionKernel>(i)));
     if (const Node* node = attention.find(key)) {

@@ -19,7 +19,7 @@
 
 namespace forerun {
 
-inline constexpr std::size_t kAttentionFamilies = 4;
+inline constexpr std::size_t kAttentionFamilies = 5;
 inline constexpr std::size_t kTransports = 3;
 
 /// Slow-downs while kernels and collectives share a GPU.

@@ -46,7 +46,7 @@ class ShardingStrategy {
   [[nodiscard]] virtual std::int64_t gradients_between_steps(const StageParts& stage) const = 0;
 };
 
-/// The strategy of a software stack for parameters cut over ranks (ZeRO 3), and the one for
+/// The strategy of a software stack for parameters cut over ranks (ZeRO 3 and 2), and the one for
 /// parameters that every rank holds. `pool`, `costs` and `software` must outlive them.
 std::unique_ptr<ShardingStrategy> make_sharding(const SoftwareStack& software, const Costs& costs,
                                                 ProgramPool& pool);
