@@ -175,6 +175,10 @@ class RowReader {
     c.gpu_name = gpu;
     const GpuSpec spec = load_gpu(data_, gpu, table_.place(row_), "hardware");
     if (!spec.usual_cluster.value.empty()) c.name = spec.usual_cluster.value;
+    if (gpu == "h100-sxm-80gb" && has_word("framework", {"nanotron"})) {
+      c.name = "aws-p5";
+      assume("cluster.name", "aws-p5", "where nanotron's published runs were made");
+    }
   }
 
   void parallelism() {

@@ -178,6 +178,7 @@ class Differentiator {
         accumulate(x, dy);
         return accumulate(op.inputs[1], dy);
       case Fn::kCopy:
+        if (op.name.starts_with("layout.")) dy = pointwise(Fn::kCopy, {dy}, x, "layout.backward");
         return accumulate(x, dy);
       case Fn::kCast:
         return accumulate(x, apply(Fn::kCast, OpSpace::kPointwise, {dy}, g()[x].dims,

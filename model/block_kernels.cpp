@@ -293,7 +293,7 @@ class PassLowering {
     if (request_.compiled && fused.space != OpSpace::kExtern) return KernelFamily::kFused;
     if (op.fn == Fn::kExpandHeads || op.fn == Fn::kReduceHeads || op.fn == Fn::kTranspose ||
         op.fn == Fn::kConcat || op.name.starts_with("silu.view") ||
-        (op.fn == Fn::kCopy && op.name.starts_with("cp."))) {
+        (op.fn == Fn::kCopy && (op.name.starts_with("cp.") || op.name.starts_with("layout.")))) {
       return KernelFamily::kStrided;
     }
     return op.space == OpSpace::kPointwise ? KernelFamily::kEager : KernelFamily::kEagerReduce;

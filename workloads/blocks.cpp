@@ -22,6 +22,13 @@ TensorId attention_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
     k = b.linear(n, wk, "wk");
     v = b.linear(n, wv, "wv");
   }
+  if (b.options().modules.head_copies) {
+    q = b.pointwise(Fn::kCopy, q, "layout.q");
+    for (TensorId* t : {&k, &v}) {  // each part, then both side by side, then permuted
+      for (int copy = 0; copy < 3; ++copy)
+        *t = b.pointwise(Fn::kCopy, *t, "layout.kv");
+    }
+  }
   const TensorId wo = b.weight("wo", h, q_width, ParameterStyle::kRow);
   q = b.rotary(q, "rotary.q");
   k = b.rotary(k, "rotary.k");

@@ -53,11 +53,12 @@ void read_memory(const Node& node, SoftwareStack& stack) {
 void read_modules(const Node& node, SoftwareStack& stack) {
   const MappingReader file(node, "modules",
                            {"fused_norm", "fused_rotary", "expand_kv", "merged_projections",
-                            "fused_activation", "fused_loss", "fused_quantise"});
+                            "head_copies", "fused_activation", "fused_loss", "fused_quantise"});
   stack.modules.fused_norm = file.required("fused_norm", to_bool);
   stack.modules.fused_rotary = file.required("fused_rotary", to_bool);
   stack.modules.expand_kv = file.required("expand_kv", to_bool);
   stack.modules.merged_projections = file.required("merged_projections", to_bool);
+  stack.modules.head_copies = file.required("head_copies", to_bool);
   stack.modules.fused_activation = file.required("fused_activation", to_bool);
   stack.modules.fused_loss = file.required("fused_loss", to_bool);
   stack.modules.fused_quantise = file.required("fused_quantise", to_bool);

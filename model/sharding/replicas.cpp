@@ -268,12 +268,6 @@ BlockId Replicas::optimizer(const StageParts& s) {
   op.category = Category::kOptimizer;
   const double launches = fused ? 1 : tensors_of(s);
   const std::int16_t stepped = b.add(op, software_.host.eager_forward * launches);
-  if (parted(s)) {  // buffers of the gather
-    const auto buffers = static_cast<std::int64_t>(own(s) * rules_.slice_bytes) +
-                         parameters_of(s) * rules_.gather_bytes;
-    b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, buffers);
-    b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -buffers);
-  }
   if (parted(s) && !gathers_beside(s)) {
     Operation gather = gathering(parameters_of(s), s, false);
     gather.after.push_back(stepped);
@@ -288,13 +282,16 @@ Resident Replicas::resident(const StageParts& s) const {
   const double master = states.separate_master() ? size_of(states.master) : 0;
   double parameters = all * size_of(states.parameter);
   double gradients = all * size_of(states.gradient);
+  double gathered = 0;  // buffers of the gather, which the allocator keeps
   double optimizer = own(s) * (moment_bytes(states) + master);
   if (parted(s)) {
     if (rules_.whole_master) parameters += all * master;
+    gathered = own(s) * rules_.slice_bytes + all * rules_.gather_bytes;
   } else if (rules_.bucket_copy && s.data.ranks > 1) {
     gradients += all * size_of(states.parameter);
   }
   Resident out{};
+  out[static_cast<std::size_t>(MemoryComponent::kGathered)] = static_cast<std::int64_t>(gathered);
   out[static_cast<std::size_t>(MemoryComponent::kParameters)] =
       static_cast<std::int64_t>(parameters);
   out[static_cast<std::size_t>(MemoryComponent::kGradients)] = static_cast<std::int64_t>(gradients);
