@@ -34,6 +34,7 @@ struct CostingContext {
   bool fp8_step = false;  ///< the step's products are fp8
   Span tp;
   Span cp;
+  Span expert;  ///< ranks over which experts are spread
 };
 
 CostedBlock cost_block(BlockKind kind, const BlockKernels& kernels, const CostingContext& context);
