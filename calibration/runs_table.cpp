@@ -146,6 +146,9 @@ class RowReader {
     m.vocab = or_assumed("vocab", 50304);
     m.tied_embeddings = flag("tied_embeddings").value_or(false);
     m.experts = count("experts").value_or(0);
+    if (m.moe() && !count("kv_heads", kSize) && !count("head_dim", kSize)) {
+      throw Unsupported("latent attention (experts without kv_heads and head_dim)");
+    }
     m.top_k = count("top_k").value_or(0);
     m.expert_ffn = count("expert_ffn", kSize).value_or(m.ffn_hidden);
     m.shared_experts = count("shared_experts").value_or(0);

@@ -12,7 +12,8 @@ bool reads(const Kernel& kernel, std::size_t producer) {
 
 /// A product whose rows are the gathered tokens.
 bool is_row_product(const Kernel& kernel) {
-  return kernel.family == KernelFamily::kGemm && kernel.gemm.layout != GemmLayout::kWgrad;
+  return kernel.family == KernelFamily::kGemm && kernel.gemm.groups == 1 &&
+         kernel.gemm.layout != GemmLayout::kWgrad;
 }
 
 void overlap_gather(std::vector<Kernel>& kernels, std::size_t gather, int tp) {

@@ -96,14 +96,18 @@ class Differentiator {
   void finish_parameter(TensorId parameter) {
     TensorId found = gradient(parameter);
     FR_ASSERT(found.valid());
-    // Partial sums over cp are reduced with the gradients of the data-parallel ranks.
-    found = g().redistributed(found, MeshDim::kTensor, g().layout(parameter)[MeshDim::kTensor]);
+    // Partial sums over cp are reduced with the gradients of the data-parallel ranks, those of
+    // experts with the ranks that hold the same ones.
+    const ParameterStyle style = g()[parameter].parameter;
+    if (!of_experts(style)) {
+      found = g().redistributed(found, MeshDim::kTensor, g().layout(parameter)[MeshDim::kTensor]);
+    }
     result_.parameter_gradients.push_back({parameter, found});
   }
 
   /// A gradient in the layout that its tensor demands.
   TensorId finished(TensorId tensor, TensorId found) {
-    for (const MeshDim dim : {MeshDim::kTensor, MeshDim::kContext}) {
+    for (const MeshDim dim : {MeshDim::kTensor, MeshDim::kContext, MeshDim::kExpert}) {
       found = g().redistributed(found, dim, gradient_placement(g().layout(tensor)[dim]));
     }
     return found;
@@ -206,6 +210,21 @@ class Differentiator {
                                    DType::kBf16, "repeat_kv.backward"));
       case Fn::kNorm:
         return norm(op, dy);
+      case Fn::kHeadNorm:
+        return head_norm(op, dy);
+      case Fn::kTopK:
+        return accumulate(x, apply(Fn::kTopKBackward, OpSpace::kExtern, {dy, op.outputs[1]},
+                                   g()[x].dims, DType::kFp32, "router.top_k.backward"));
+      case Fn::kPermute:
+        return accumulate(x, apply(Fn::kPermuteBackward, OpSpace::kExtern, {dy, op.inputs[1]},
+                                   g()[x].dims, DType::kBf16, "experts.permute.backward"));
+      case Fn::kArrange:
+        return accumulate(x, apply(Fn::kArrange, OpSpace::kExtern, {dy}, g()[x].dims, DType::kBf16,
+                                   "experts.arrange.backward"));
+      case Fn::kGroupedLinear:
+        return grouped_linear(op, dy);
+      case Fn::kUnpermute:
+        return unpermute(op, dy);
       case Fn::kLinear:
         return linear(op, dy);
       case Fn::kAttention:
@@ -303,6 +322,50 @@ class Differentiator {
     g().add(backward);
     accumulate(x, backward.outputs[0]);
     accumulate(w, backward.outputs[1]);
+  }
+
+  /// An operator with two outputs shaped like two of its inputs.
+  Operator two_gradients(Fn fn, std::string_view name, std::initializer_list<TensorId> inputs,
+                         TensorId first, TensorId second) {
+    Operator backward;
+    backward.fn = fn;
+    backward.space = OpSpace::kExtern;
+    backward.name = name;
+    backward.inputs.assign(inputs.begin(), inputs.end());
+    for (const TensorId like : {first, second}) {
+      const Tensor of = g()[like];
+      backward.outputs.push_back(
+          g().add_tensor({name, of.dtype, of.dims, ParameterStyle::kNone, true, {}, {}}, {}));
+    }
+    g().add(backward);
+    return backward;
+  }
+
+  void head_norm(const Operator& op, TensorId dy) {
+    const TensorId x = op.inputs[0], w = op.inputs[1];
+    const Operator made =
+        two_gradients(Fn::kHeadNormBackward, "head_norm.backward", {dy, x, w}, x, w);
+    accumulate(x, made.outputs[0]);
+    accumulate(w, made.outputs[1]);
+  }
+
+  void grouped_linear(const Operator& op, TensorId dy) {
+    const TensorId x = op.inputs[0], w = op.inputs[1];
+    const Dims in = g()[x].dims, weight = g()[w].dims;
+    const TensorId dx =
+        apply(Fn::kGroupedDgrad, OpSpace::kExtern, {dy, w}, in, DType::kBf16, op.name);
+    const TensorId dw = apply(Fn::kGroupedWgrad, OpSpace::kExtern, {dgrad_operand(dx), x}, weight,
+                              DType::kBf16, op.name);
+    accumulate(x, dx);
+    accumulate(w, dw);
+  }
+
+  void unpermute(const Operator& op, TensorId dy) {
+    const TensorId rows = op.inputs[0], weights = op.inputs[1];
+    const Operator made = two_gradients(Fn::kUnpermuteBackward, "experts.unpermute.backward",
+                                        {dy, rows, weights, op.inputs[2]}, rows, weights);
+    accumulate(rows, made.outputs[0]);
+    accumulate(weights, made.outputs[1]);
   }
 
   /// What the backward pass reads of a linear's input: as saved, or gathered again.

@@ -31,6 +31,10 @@ class PassCosting {
                      ? collective(kernel)
                      : context_.costs->kernel(kernel, context_.attention, context_.precision);
     pass_.host_seconds += host(kernel);
+    if (kernel.host_waits) {  // the device idles until the host has seen the result and goes on
+      op.seconds += context_.host->token_counts;
+      pass_.host_seconds += context_.host->token_counts;
+    }
     op.issued_at = pass_.host_seconds;
     pass_.operations.push_back(op);
     events(kernel.memory.allocated, 1, kernel.memory.held_allocating);
@@ -46,6 +50,7 @@ class PassCosting {
     if (held != 0) pass_.events.push_back({MemoryPool::kCompute, {}, 0, held});
   }
 
+  /// Expert and context parallelism share a stream: both stand in one chain of dependencies.
   [[nodiscard]] static Stream stream(const Kernel& kernel) {
     if (!kernel.is_collective()) return Stream::kCompute;
     return kernel.comm.dim == MeshDim::kTensor ? Stream::kTensor : Stream::kContext;
@@ -60,7 +65,9 @@ class PassCosting {
   }
 
   [[nodiscard]] double collective(const Kernel& kernel) const {
-    const Span& span = kernel.comm.dim == MeshDim::kTensor ? context_.tp : context_.cp;
+    const Span& span = kernel.comm.dim == MeshDim::kTensor    ? context_.tp
+                       : kernel.comm.dim == MeshDim::kContext ? context_.cp
+                                                              : context_.expert;
     const auto bytes = static_cast<double>(kernel.comm.bytes);
     if (kernel.overlapped_with < 0) {
       return context_.costs->collective(kernel.comm.collective, bytes, span);

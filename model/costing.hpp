@@ -34,6 +34,7 @@ struct CostingContext {
   Precision precision = Precision::kBf16;  ///< of the step
   Span tp;
   Span cp;
+  Span expert;  ///< ranks over which experts are spread
 };
 
 CostedBlock cost_block(BlockKind kind, const BlockKernels& kernels, const CostingContext& context);

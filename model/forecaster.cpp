@@ -18,7 +18,7 @@ double kernel_flops(const std::vector<Kernel>& kernels) {
   for (const Kernel& k : kernels) {
     if (k.family == KernelFamily::kGemm) {
       flops += 2.0 * static_cast<double>(k.gemm.m) * static_cast<double>(k.gemm.n) *
-               static_cast<double>(k.gemm.k) * k.repeat;
+               static_cast<double>(k.gemm.k * k.gemm.groups) * k.repeat;
     } else if (k.family == KernelFamily::kAttentionForward ||
                k.family == KernelFamily::kAttentionBackward) {
       const bool backward = k.family == KernelFamily::kAttentionBackward;
@@ -34,7 +34,10 @@ std::string unsupported_part(const Scenario& scenario, const Plan& plan, const P
   const auto named = [](std::string_view what, auto value) {
     return fmt::format("{} {}", what, to_text(value));
   };
-  if (scenario.model.moe()) return "mixture of experts";
+  if (scenario.model.moe() && plan.ep > 1 && plan.tp > 1) {
+    if (plan.etp != 1 && plan.etp != plan.tp) return "etp other than 1 and tp";
+    if (!plan.sequence_parallel) return "experts and tp without sequence parallelism";
+  }
   const bool fused = scenario.software.modules.fused_quantise;
   const bool tensorwise = plan.precision == Precision::kFp8Tensorwise;
   if (is_quantised(plan.precision) && !tensorwise && !fused) {
@@ -142,11 +145,15 @@ Forecast Forecaster::explain(const Job& job) {
                                       ? layers_per_stage(scenario_, plan)
                                       : std::vector<int>{static_cast<int>(scenario_.model.layers)};
   double flops = 0;  // of one replica's microbatch, on one rank of each stage
-  for (const BlockKind kind : {BlockKind::kEmbedding, BlockKind::kDecoder, BlockKind::kHead}) {
+  const std::pair<BlockKind, std::int64_t> blocks[] = {
+      {BlockKind::kEmbedding, 1},
+      {BlockKind::kDecoder, scenario_.model.dense_layers()},
+      {BlockKind::kMoeDecoder, scenario_.model.moe_layers()},
+      {BlockKind::kHead, 1}};
+  for (const auto& [kind, count] : blocks) {
+    if (count == 0) continue;
     const BlockKernels& k = lowering_.kernels(kind, plan);
-    const auto count =
-        kind == BlockKind::kDecoder ? static_cast<double>(scenario_.model.layers) : 1;
-    flops += count * (kernel_flops(k.forward) + kernel_flops(k.backward));
+    flops += static_cast<double>(count) * (kernel_flops(k.forward) + kernel_flops(k.backward));
   }
   out.hardware_flops_gpu = flops * static_cast<double>(plan.microbatches()) /
                            static_cast<double>(plan.pp) / out.metrics.step_seconds;

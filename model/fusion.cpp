@@ -11,7 +11,7 @@
 namespace forerun {
 namespace {
 
-constexpr std::size_t kMaxOps = 256;
+constexpr std::size_t kMaxOps = 320;
 using OpSet = std::bitset<kMaxOps>;
 
 /// Rows (batch x sequence) and columns a fusible operator iterates over, on one rank.

@@ -69,11 +69,12 @@ constexpr auto enum_texts(GemmLayout) {
 }
 FR_CHECK_ENUM(GemmLayout, GemmLayout::kWgrad);
 
-/// C[m, n] = A[m, k] . B[k, n], run `chunks` times.
+/// C[m, n] = A[m, k] . B[k, n]; of `groups` such products in one kernel.
 struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0;
   DType dtype = DType::kBf16;
   GemmLayout layout = GemmLayout::kForward;
+  std::int64_t groups = 1;
 };
 
 /// Scaled dot-product attention of one rank.
@@ -148,6 +149,7 @@ struct Kernel {
   bool recompute = false;
   int repeat = 1;            ///< identical launches, one after the other
   int overlap_chunks = 1;    ///< async TP: cut into this many pieces beside a collective's pieces
+  bool host_waits = false;   ///< the host waits for its result before it goes on
   int overlapped_with = -1;  ///< of a collective in pieces: the kernel that hides it
   std::int64_t bytes = 0;    ///< read and written
   GemmShape gemm;
@@ -170,6 +172,8 @@ struct BlockKernels {
   std::int64_t gathered_bytes = 0;   ///< parameters as gathered for compute (bf16 or fp8)
   std::int64_t gradient_bytes = 0;   ///< their gradients as the backward pass leaves them
   int parameter_tensors = 0;
+  /// Of those, what belongs to experts, which other ranks hold than hold the rest.
+  std::int64_t expert_count = 0, expert_gathered_bytes = 0;
   bool compiled = false;
 };
 

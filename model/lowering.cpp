@@ -1,7 +1,10 @@
 #include "model/lowering.hpp"
 
+#include <algorithm>
+
 #include "base/contract.hpp"
 #include "model/engine/memory.hpp"
+#include "workloads/expert_mesh.hpp"
 #include "workloads/stage_split.hpp"
 
 namespace forerun {
@@ -20,7 +23,12 @@ ShapeKey shape_key(BlockKind kind, const Plan& plan) {
     key.parallel_loss = plan.loss == LossKind::kParallel && plan.tp > 1;
   }
   key.accumulates = plan.zero_stage < 2;
-  if (kind == BlockKind::kDecoder) {  // torch.compile and checkpointing wrap decoder blocks
+  if (kind == BlockKind::kMoeDecoder) {
+    key.ep = plan.ep;
+    key.experts_cut = experts_cut(plan);
+    key.imbalance = plan.moe_imbalance;
+  }
+  if (is_decoder(kind)) {  // torch.compile and checkpointing wrap decoder blocks
     key.fp8 = is_quantised(plan.precision);
     key.compiled = plan.compile;
     key.async_tp = plan.async_tp && plan.tp > 1;
@@ -48,8 +56,11 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   const bool by_heads = key.cp_kind == CpKind::kUlysses;
   r.options.whole_sequences = by_heads;
   r.options.unfused_attention = key.unfused;
-  r.degrees = {key.tp, key.cp, key.sequence_parallel, by_heads};
+  r.degrees = {key.tp, key.cp, key.sequence_parallel, by_heads, key.ep};
   r.ring = key.cp_kind == CpKind::kRing;
+  r.options.expert_parallel = key.ep;
+  r.options.experts_cut = key.experts_cut;
+  r.options.imbalance = key.imbalance;
   r.autodiff.regather_in_backward = software.regather_in_backward;
   r.recompute = key.recompute;
   r.shares_table = key.tied && scenario.model.tied_embeddings;
@@ -86,7 +97,7 @@ std::uintptr_t address(const T* pointer) {
 }  // namespace
 
 std::size_t MeshKey::hash() const {
-  std::size_t h = 0;
+  std::size_t h = hash_of(ep, experts_cut, experts_replicated);
   for (const Axis axis : mesh.order())
     h = hash_of(h, axis, mesh.degree(axis));
   return h;
@@ -94,15 +105,16 @@ std::size_t MeshKey::hash() const {
 
 std::size_t LayoutKey::hash() const {
   return hash_of(address(embedding), address(layer), address(head), span_hash(shard),
-                 replicate.ranks, data.ranks, zero_stage, states_hash(states), pp, virtual_stages,
-                 accumulates, fp8, reshard, layers.count);
+                 replicate.ranks, data.ranks, zero_stage, states_hash(states), address(dense_layer),
+                 expert_shard.ranks, pp, virtual_stages, accumulates, fp8, reshard, layers.count);
 }
 
 std::size_t Lowering::StageKey::hash() const {
   return hash_of(address(parts.embedding), address(parts.layer), address(parts.head), parts.layers,
                  span_hash(parts.shard), parts.replicate.ranks, parts.data.ranks, parts.zero_stage,
                  states_hash(parts.states), parts.pipeline, parts.accumulates, parts.reshard,
-                 parts.fp8, receives, sends);
+                 parts.fp8, receives, sends, address(parts.dense_layer), parts.pattern.dense_first,
+                 parts.pattern.phase, parts.expert_shard.ranks);
 }
 
 Lowering::Lowering(const Scenario& scenario, const Profile& profile)
@@ -135,17 +147,24 @@ const CostedBlock* Lowering::costed(BlockKind kind, const Plan& plan, const Mesh
   key.shape = shape_key(kind, plan);
   key.tp = spans.tp;
   key.cp = spans.cp;
+  if (kind == BlockKind::kMoeDecoder) key.expert = spans.expert;
   key.attention = plan.attention;
   key.precision = plan.precision;
   return &costed_[static_cast<std::size_t>(kind)].find_or_make(key, [&] {
     const CostingContext context{
-        &costs_, &scenario_.software.host, plan.attention, key.precision, spans.tp, spans.cp};
+        &costs_,     &scenario_.software.host, plan.attention, key.precision, spans.tp, spans.cp,
+        spans.expert};
     return cost_block(kind, shape(key.shape), context);
   });
 }
 
 const MeshSpans& Lowering::spans(const Plan& plan) {
-  const MeshKey key{plan.mesh()};
+  MeshKey key{plan.mesh()};
+  if (scenario_.model.moe()) {
+    key.ep = plan.ep;
+    key.experts_cut = experts_cut(plan);
+    key.experts_replicated = plan.zero_stage < 3;
+  }
   return spans_.find_or_make(key, [&] {
     const ClusterSpec& cluster = scenario_.cluster;
     MeshSpans out;
@@ -154,6 +173,13 @@ const MeshSpans& Lowering::spans(const Plan& plan) {
     out.shard = span_of(key.mesh, {Axis::kDpShard, Axis::kCp}, cluster);
     out.replicate = span_of(key.mesh, {Axis::kDpReplicate}, cluster);
     out.data = span_of(key.mesh, {Axis::kDpReplicate, Axis::kDpShard, Axis::kCp}, cluster);
+    if (scenario_.model.moe()) {
+      const ExpertGroups groups = expert_groups(plan);
+      out.expert = span_of(groups.experts, cluster);
+      out.expert_shard = plan.ep > 1            ? span_of(groups.copies, cluster)
+                         : plan.zero_stage >= 2 ? out.shard
+                                                : out.data;
+    }
     if (plan.pp > 1) out.pipeline = neighbour_tier(key.mesh, Axis::kPp, cluster);
     const Span world = span_of(
         key.mesh, {Axis::kPp, Axis::kDpReplicate, Axis::kDpShard, Axis::kCp, Axis::kTp}, cluster);
@@ -208,6 +234,24 @@ const Lowering::Stage& Lowering::stage(const StageKey& key) {
   });
 }
 
+/// The kinds of layers of a stage, in the form that most stages share: where it has layers of one
+/// kind alone it does not matter which of the model's they are.
+void Lowering::place_layers(StageParts& parts, const LayoutKey& key, int first_layer) const {
+  if (key.dense_layer == nullptr) return;
+  const ModelSpec& model = scenario_.model;
+  const auto every = static_cast<int>(model.moe_every);
+  const auto leading = static_cast<int>(model.first_k_dense);
+  parts.pattern = {std::clamp(leading - first_layer, 0, parts.layers), every, first_layer % every};
+  parts.dense_layer = key.dense_layer;
+  int experts = 0;
+  for (int i = 0; i < parts.layers; ++i)
+    experts += parts.pattern.experts(i) ? 1 : 0;
+  if (experts > 0 && experts < parts.layers) return;
+  if (experts == 0) parts.layer = key.dense_layer;
+  parts.dense_layer = nullptr;
+  parts.pattern = {};
+}
+
 PipelineLayout Lowering::make_layout(const Plan& plan, const LayoutKey& key) {
   const int stages = plan.stages();
   const std::vector<int> layers = stages == 1
@@ -216,6 +260,7 @@ PipelineLayout Lowering::make_layout(const Plan& plan, const LayoutKey& key) {
   PipelineLayout out;
   out.message_bytes = key.layer->kernels->output_bytes;
   out.ranks.resize(static_cast<std::size_t>(plan.pp));
+  int first_layer = 0;
   for (int s = 0; s < stages; ++s) {
     const bool first = s == 0, last = s + 1 == stages;
     StageKey part;
@@ -232,6 +277,9 @@ PipelineLayout Lowering::make_layout(const Plan& plan, const LayoutKey& key) {
                   key.accumulates,
                   key.reshard,
                   key.fp8};
+    part.parts.expert_shard = key.expert_shard;
+    place_layers(part.parts, key, first_layer);
+    first_layer += part.parts.layers;
     part.receives = !first;
     part.sends = !last;
     const Stage& known = stage(part);
@@ -253,13 +301,18 @@ PipelineLayout Lowering::make_layout(const Plan& plan, const LayoutKey& key) {
 const PipelineLayout& Lowering::layout(const Plan& plan, const MeshSpans& spans) {
   LayoutKey key;
   key.embedding = costed(BlockKind::kEmbedding, plan, spans);
-  key.layer = costed(BlockKind::kDecoder, plan, spans);
+  const bool experts = scenario_.model.moe_layers() > 0;
+  key.layer = costed(experts ? BlockKind::kMoeDecoder : BlockKind::kDecoder, plan, spans);
+  if (experts && scenario_.model.dense_layers() > 0) {
+    key.dense_layer = costed(BlockKind::kDecoder, plan, spans);
+  }
   key.head = costed(BlockKind::kHead, plan, spans);
   key.shard = spans.shard;
   key.replicate = spans.replicate;
   key.data = spans.data;
   key.zero_stage = plan.zero_stage;
   key.states = states_of(plan);
+  key.expert_shard = spans.expert_shard;
   key.pp = plan.pp;
   key.virtual_stages = plan.virtual_stages;
   key.fp8 = is_quantised(plan.precision);

@@ -27,35 +27,41 @@ struct ShapeKey {
   bool sequence_parallel = false, parallel_loss = false, fp8 = false, compiled = false,
        async_tp = false, accumulates = false, unfused = false, tied = false;
   CpKind cp_kind = CpKind::kAllGather;
+  int ep = 1;  // of blocks with experts
+  bool experts_cut = false;
+  double imbalance = 1;
   Recompute recompute = Recompute::kNone;
   bool operator==(const ShapeKey&) const = default;
   [[nodiscard]] std::size_t hash() const {
     return hash_of(kind, batch, sequence, tp, cp, sequence_parallel, parallel_loss, fp8, compiled,
-                   async_tp, accumulates, unfused, tied, cp_kind, recompute);
+                   async_tp, accumulates, unfused, tied, cp_kind, recompute, ep, experts_cut);
   }
 };
 
 /// What decides how long those kernels take.
 struct CostKey {
   ShapeKey shape;
-  Span tp, cp;
+  Span tp, cp, expert;
   AttentionKernel attention = AttentionKernel::kFlash2;
   Precision precision = Precision::kBf16;
   bool operator==(const CostKey&) const = default;
   [[nodiscard]] std::size_t hash() const {
-    return hash_of(shape.hash(), tp.tier, cp.tier, attention, precision);
+    return hash_of(shape.hash(), tp.tier, cp.tier, expert.tier, attention, precision);
   }
 };
 
 /// What each group of a mesh crosses.
 struct MeshSpans {
   Span tp, cp, shard, replicate, data;
+  Span expert, expert_shard;  ///< ranks that hold all experts once; ranks that hold the same ones
   Tier pipeline = Tier::kGpu;
   double sync_seconds = 0;  ///< a reduction of one number over all ranks
 };
 
 struct MeshKey {
   Mesh mesh;
+  int ep = 1;
+  bool experts_cut = false, experts_replicated = false;
   bool operator==(const MeshKey&) const = default;
   [[nodiscard]] std::size_t hash() const;
 };
@@ -65,7 +71,8 @@ struct LayoutKey {
   const CostedBlock* embedding = nullptr;
   const CostedBlock* layer = nullptr;
   const CostedBlock* head = nullptr;
-  Span shard, replicate, data;
+  const CostedBlock* dense_layer = nullptr;  ///< beside layers with experts
+  Span shard, replicate, data, expert_shard;
   int zero_stage = 3;
   OptimizerStates states;
   int pp = 1, virtual_stages = 1;
@@ -133,6 +140,7 @@ class Lowering {
   const MeshSpans& spans(const Plan& plan);
   const PipelineLayout& layout(const Plan& plan, const MeshSpans& spans);
   PipelineLayout make_layout(const Plan& plan, const LayoutKey& key);
+  void place_layers(StageParts& parts, const LayoutKey& key, int first_layer) const;
   const Stage& stage(const StageKey& key);
   void add_messages(const StageKey& key, StageChains& chains);
   const FoldedSchedule& schedule(const Plan& plan);

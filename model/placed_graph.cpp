@@ -11,8 +11,22 @@ TensorId PlacedGraph::add_tensor(const Tensor& tensor, Layout layout) {
   return graph_.add_tensor(tensor);
 }
 
+namespace {
+
+using DimOrder = std::array<MeshDim, kMeshDims>;
+constexpr DimOrder kTokensOut{MeshDim::kExpert, MeshDim::kTensor, MeshDim::kContext};
+constexpr DimOrder kTokensBack{MeshDim::kTensor, MeshDim::kContext, MeshDim::kExpert};
+
+/// Rows travel between ranks while they are cut over tp: before experts that are cut over it gather
+/// them, and after those have scattered their partial sums.
+const DimOrder& order_of(Fn fn) {
+  return fn == Fn::kUnpermute || fn == Fn::kPermuteBackward ? kTokensBack : kTokensOut;
+}
+
+}  // namespace
+
 OpId PlacedGraph::add(Operator op) {
-  for (const MeshDim dim : {MeshDim::kTensor, MeshDim::kContext}) {
+  for (const MeshDim dim : order_of(op.fn)) {
     if (degrees_.of(dim) == 1) continue;
     const OpPlacement rule = propagate(op, *this, dim);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
@@ -49,7 +63,7 @@ TensorId PlacedGraph::redistributed(TensorId id, MeshDim dim, Placement to) {
 }
 
 TensorId PlacedGraph::redistributed(TensorId id, Layout to) {
-  for (const MeshDim dim : {MeshDim::kTensor, MeshDim::kContext}) {
+  for (const MeshDim dim : kTokensBack) {
     id = redistributed(id, dim, to[dim]);
   }
   return id;
@@ -65,10 +79,13 @@ Layout PlacedGraph::boundary_layout() const {
 Layout PlacedGraph::parameter_layout(ParameterStyle style) const {
   Layout layout;
   if (degrees_.tp == 1) return layout;
-  if (style == ParameterStyle::kColumn || style == ParameterStyle::kVocabulary) {
+  if (style == ParameterStyle::kColumn || style == ParameterStyle::kVocabulary ||
+      style == ParameterStyle::kExpertColumn) {
     layout[MeshDim::kTensor] = Placement::shard(0);
   }
-  if (style == ParameterStyle::kRow) layout[MeshDim::kTensor] = Placement::shard(1);
+  if (style == ParameterStyle::kRow || style == ParameterStyle::kExpertRow) {
+    layout[MeshDim::kTensor] = Placement::shard(1);
+  }
   return layout;
 }
 

@@ -19,8 +19,11 @@ struct MeshDegrees {
   int cp = 1;
   bool sequence_parallel = false;  ///< activations between linears are cut along the sequence
   bool whole_sequences = false;    ///< under cp attention is cut by heads (Ulysses)
+  int ep = 1;                      ///< ranks over which experts are spread
 
-  [[nodiscard]] int of(MeshDim dim) const { return dim == MeshDim::kTensor ? tp : cp; }
+  [[nodiscard]] int of(MeshDim dim) const {
+    return dim == MeshDim::kTensor ? tp : dim == MeshDim::kContext ? cp : ep;
+  }
 };
 
 /// A redistribution in the graph.
@@ -67,7 +70,7 @@ class PlacedGraph {
   /// Shape on one rank: cut dimensions rounded up.
   [[nodiscard]] Dims local_dims(TensorId id) const;
   [[nodiscard]] std::int64_t local_bytes(TensorId id) const;
-  /// Bytes of the tensor as the group of one mesh dimension sees it (cut only by the other one).
+  /// Bytes of the tensor as the group of one mesh dimension sees it (cut only by the others).
   [[nodiscard]] std::int64_t group_bytes(TensorId id, MeshDim dim) const;
 
  private:

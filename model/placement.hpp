@@ -76,12 +76,16 @@ constexpr Placement gradient_placement(Placement forward) {
 
 /// The mesh dimensions on which activations and parameters of a block are placed. (Data parallelism
 /// cuts the batch outside the block; FSDP cuts parameters as units, model/sharding.)
-enum class MeshDim : std::uint8_t { kTensor, kContext };
-inline constexpr std::size_t kMeshDims = 2;
+/// On the expert dimension Shard(1) means rows cut by the rank that owns their tokens, Shard(0)
+/// rows cut by the rank that holds their experts: tokens reach their experts by the all-to-all
+/// between the two. It reuses ranks of the other dimensions, so it never cuts a tensor's local
+/// shape.
+enum class MeshDim : std::uint8_t { kTensor, kContext, kExpert };
+inline constexpr std::size_t kMeshDims = 3;
 constexpr auto enum_texts(MeshDim) {
-  return std::array<std::string_view, 2>{"tp", "cp"};
+  return std::array<std::string_view, kMeshDims>{"tp", "cp", "ep"};
 }
-FR_CHECK_ENUM(MeshDim, MeshDim::kContext);
+FR_CHECK_ENUM(MeshDim, MeshDim::kExpert);
 
 /// A placement on each mesh dimension.
 struct Layout {

@@ -18,6 +18,8 @@ constexpr Placement kSeq = Placement::shard(1);
 constexpr Placement kFeature = Placement::shard(2);
 constexpr Placement kOut = Placement::shard(0);  // of a weight matrix [out, in]
 constexpr Placement kIn = Placement::shard(1);
+constexpr Placement kBySender = Placement::shard(1);  // rows on the expert dimension
+constexpr Placement kByExpert = Placement::shard(0);
 
 class Rule {
  public:
@@ -55,6 +57,29 @@ class Rule {
         return norm();
       case Fn::kColumnSum:
         return column_sum();
+      case Fn::kHeadNorm:
+      case Fn::kHeadNormBackward:
+        return head_norm();
+      case Fn::kGroupedLinear:
+        return on_experts() ? OpPlacement{{kByExpert, kR}, {kByExpert}} : linear();
+      case Fn::kGroupedDgrad:
+        return on_experts() ? OpPlacement{{kByExpert, kR}, {kByExpert}} : dgrad();
+      case Fn::kGroupedWgrad:
+        return on_experts() ? OpPlacement{{kByExpert, kByExpert}, {kR}} : wgrad();
+      case Fn::kTopK:
+        return top_k();
+      case Fn::kTopKBackward:
+        return {{at(1), at(1)}, {at(1)}};
+      case Fn::kPermute:
+        return permute();
+      case Fn::kPermuteBackward:
+        return permute_backward();
+      case Fn::kArrange:
+        return arrange();
+      case Fn::kUnpermute:
+        return unpermute();
+      case Fn::kUnpermuteBackward:
+        return unpermute_backward();
       case Fn::kMax:
         return {{at(0)}, {at(0).is_shard() ? kP : kR}};
       default:
@@ -73,8 +98,8 @@ class Rule {
 
   /// An input that has size 1 along the cut dimension is broadcast and stays whole.
   [[nodiscard]] Placement follow(std::size_t input, Placement target) const {
-    const bool whole =
-        target.is_shard() && tensor(input).dims[static_cast<std::size_t>(target.dim)] == 1;
+    const bool whole = !on_experts() && target.is_shard() &&
+                       tensor(input).dims[static_cast<std::size_t>(target.dim)] == 1;
     return whole ? kR : target;
   }
 
@@ -198,6 +223,56 @@ class Rule {
     // Backward: the gradient of the weight is summed over rows that this rank holds.
     if (op_.fn == Fn::kNormBackward) rule.outputs[1] = x == kSeq || x == kBatch ? kP : kR;
     return rule;
+  }
+
+  // ---- mixture of experts ---------------------------------------------------------------------
+
+  [[nodiscard]] bool on_experts() const { return dim_ == MeshDim::kExpert; }
+
+  [[nodiscard]] OpPlacement head_norm() const {  // (x, w) or (dy, x, w): heads may be cut
+    const bool backward = op_.fn == Fn::kHeadNormBackward;
+    const Placement x = at(0).is_partial() ? reduced() : at(0);
+    if (!backward) return {{x, kR}, {x}};
+    return {{x, x, kR}, {x, x.is_shard() ? kP : kR}};
+  }
+
+  /// Without expert parallelism experts are cut over tp and every rank routes all tokens.
+  [[nodiscard]] OpPlacement top_k() const {
+    const bool all = dim_ == MeshDim::kTensor && graph_.degrees().ep == 1;
+    const Placement x = at(0).is_partial() ? reduced() : at(0);
+    const Placement p = all || x == kFeature ? kR : x;
+    return {{p}, {p, p}};
+  }
+
+  [[nodiscard]] OpPlacement permute() const {  // (tokens, order)
+    if (on_experts()) return {{kR, kR}, {kBySender}};
+    return {{at(1), at(1)}, {at(1)}};
+  }
+
+  [[nodiscard]] OpPlacement permute_backward() const {  // (dy, order)
+    if (on_experts()) return {{kBySender, kR}, {kR}};
+    if (at(0).is_partial() && at(1).is_replicate()) return {{kP, kR}, {kP}};
+    return {{at(1), at(1)}, {at(1)}};
+  }
+
+  [[nodiscard]] OpPlacement arrange() const {
+    if (on_experts()) return {{kByExpert}, {kByExpert}};
+    const Placement x = at(0).is_partial() ? reduced() : at(0);
+    return {{x}, {x}};
+  }
+
+  [[nodiscard]] OpPlacement unpermute() const {  // (rows, weights, order)
+    if (on_experts()) return {{kBySender, kR, kR}, {kR}};
+    const Placement p = at(2);
+    if (at(0).is_partial() && p.is_replicate()) return {{kP, kR, kR}, {kP}};
+    return {{p, p, p}, {p}};
+  }
+
+  [[nodiscard]] OpPlacement unpermute_backward() const {  // (dy, rows, weights, order)
+    if (on_experts()) return {{kR, kBySender, kR, kR}, {kBySender, kR}};
+    const Placement p = at(3);
+    if (at(1).is_partial() && p.is_replicate()) return {{kR, kP, kR, kR}, {kR, kP}};
+    return {{p, p, p, p}, {p, p}};
   }
 
   [[nodiscard]] OpPlacement column_sum() const {

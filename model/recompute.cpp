@@ -59,7 +59,7 @@ class PassSplitter {
     int matmuls = 0;
     for (const Execution& e : passes_.forward) {
       const Operator& op = graph_[e.op];
-      if (op.fn == Fn::kLinear) ++matmuls;
+      if (op.fn == Fn::kLinear && !routes(op)) ++matmuls;
       if (!keeps(op, e.op, matmuls)) continue;
       for (const TensorId output : op.outputs)
         may_save_[at(output)] = true;
@@ -71,10 +71,10 @@ class PassSplitter {
       case Recompute::kFull:
         return false;
       case Recompute::kSelectiveOp:
+        if (routes(op)) return false;
         if (op.fn == Fn::kLinear) return (matmuls - 1) % save_list_.matmul_every == 0;
         if (op.fn == Fn::kAttention) return save_list_.attention;
-        return op.fn == Fn::kRedistribute && save_list_.reduce_scatter &&
-               graph_.redistribution(id).collective == CollectiveKind::kReduceScatter;
+        return op.fn == Fn::kRedistribute && listed(graph_.redistribution(id).collective);
       case Recompute::kSelectiveAttention:
         return op.fn != Fn::kAttention && (!compiled_ || kept_by_compiler(op));
       case Recompute::kNone:
@@ -86,6 +86,13 @@ class PassSplitter {
   [[nodiscard]] bool kept_by_compiler(const Operator& op) const {
     return op.space == OpSpace::kExtern ? !widened(op)
                                         : op.space != OpSpace::kPointwise || narrows(op);
+  }
+
+  [[nodiscard]] static bool routes(const Operator& op) { return op.name == "router"; }
+
+  [[nodiscard]] bool listed(CollectiveKind kind) const {
+    return (kind == CollectiveKind::kReduceScatter && save_list_.reduce_scatter) ||
+           (kind == CollectiveKind::kAllToAll && save_list_.all_to_all);
   }
 
   /// An fp32 result that is at once cast down: the narrow copy is kept instead.

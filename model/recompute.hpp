@@ -30,11 +30,13 @@ struct BlockPasses {
 };
 
 /// What selective per-operator checkpointing keeps (torchtitan, models/llama/parallelize_llama.py,
-/// _save_list: aten.mm, flash attention, reduce_scatter_tensor; every second mm is recomputed).
+/// _save_list: aten.mm, flash attention, reduce_scatter_tensor, all_to_all_single; every second mm
+/// is recomputed, as are grouped products and the router's).
 struct SaveList {
   int matmul_every = 2;  ///< matmuls 1, 1 + n, 1 + 2n ... of a block are kept
   bool attention = true;
   bool reduce_scatter = true;
+  bool all_to_all = true;
 };
 
 BlockPasses split_passes(const DifferentiatedBlock& block, Recompute policy, bool compiled,

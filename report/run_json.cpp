@@ -29,11 +29,14 @@ Json model_keys(const ModelSpec& m) {
   out["vocab"] = m.vocab;
   out["tied_embeddings"] = m.tied_embeddings;
   if (m.window > 0) out["window"] = m.window;
+  if (m.qk_norm) out["qk_norm"] = true;
   if (m.moe()) {
     out["experts"] = m.experts;
     out["top_k"] = m.top_k;
     out["expert_ffn"] = m.expert_ffn;
     out["shared_experts"] = m.shared_experts;
+    if (m.first_k_dense > 0) out["first_k_dense"] = m.first_k_dense;
+    if (m.moe_every > 1) out["moe_every"] = m.moe_every;
   }
   return out;
 }
@@ -87,6 +90,7 @@ Json run_object(const Job& job) {
       {"global_batch", p.global_batch},       {"precision", to_text(p.precision)},
       {"optimizer", to_text(p.optimizer)},    {"master_dtype", to_text(p.master_dtype)},
       {"grad_dtype", to_text(p.grad_dtype)},  {"moment_dtype", to_text(p.moment_dtype)}};
+  if (job.scenario.model.moe()) out["training"]["moe_imbalance"] = p.moe_imbalance;
   out["parallelism"] = parallelism_keys(p);
   if (job.scenario.model.moe()) out["parallelism"]["etp"] = p.etp;
   out["execution"] = {{"recompute", to_text(p.recompute)},           {"compile", p.compile},

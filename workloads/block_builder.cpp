@@ -175,6 +175,73 @@ TensorId BlockBuilder::swiglu(TensorId x, std::string_view name) {
                {whole.dims[0], whole.dims[1], whole.dims[2] / 2}, whole.dtype, name, kFirst);
 }
 
+TensorId BlockBuilder::router(TensorId x, TensorId w) {
+  const Dims dims = block_.graph[x].dims;
+  return apply(Fn::kLinear, OpSpace::kExtern, {x, w}, {dims[0], dims[1], block_.graph[w].dims[0]},
+               DType::kBf16, "router", kFirst | kSecond);
+}
+
+TensorId BlockBuilder::head_norm(TensorId x, std::int64_t head_dim, std::string_view name) {
+  const TensorId w = weight_vector(name, head_dim);
+  return apply(Fn::kHeadNorm, OpSpace::kExtern, {x, w}, block_.graph[x].dims, DType::kBf16, name,
+               kFirst | kSecond);
+}
+
+TensorId BlockBuilder::expert_weight(std::string_view name, std::int64_t out, std::int64_t in,
+                                     std::int64_t experts, ParameterStyle style) {
+  const TensorId id =
+      block_.graph.add_tensor({name, DType::kBf16, {out, in, experts}, style, true, {}, {}});
+  block_.parameters.push_back(id);
+  return id;
+}
+
+TensorId BlockBuilder::softmax(TensorId logits, std::string_view name) {
+  const TensorId wide = cast(logits, DType::kFp32, "router.float");
+  return apply(Fn::kLogSoftmax, OpSpace::kExtern, {wide}, block_.graph[wide].dims, DType::kFp32,
+               name, 0, kFirst);
+}
+
+std::pair<TensorId, TensorId> BlockBuilder::top_k(TensorId scores, std::int64_t k) {
+  const Dims dims = block_.graph[scores].dims, chosen{dims[0], dims[1], k};
+  const TensorId weights = apply(Fn::kTopK, OpSpace::kExtern, {scores}, chosen, DType::kFp32,
+                                 "router.top_k", 0, kSecond);
+  const TensorId indices = block_.graph.add_tensor(
+      {"router.indices", DType::kInt64, chosen, ParameterStyle::kNone, false, {}, {}});
+  const OpId made = block_.graph[weights].producer;
+  block_.graph[made].outputs.push_back(indices);
+  block_.graph[indices].producer = made;
+  return {weights, indices};
+}
+
+TensorId BlockBuilder::sort_rows(TensorId indices) {
+  const Dims dims = block_.graph[indices].dims;
+  return apply(Fn::kSortRows, OpSpace::kExtern, {indices}, {dims[0], dims[1] * dims[2], 1},
+               DType::kInt64, "router.sort");
+}
+
+TensorId BlockBuilder::permute(TensorId tokens, TensorId order, std::int64_t rows) {
+  const Dims dims = block_.graph[tokens].dims;
+  return apply(Fn::kPermute, OpSpace::kExtern, {tokens, order}, {dims[0], rows, dims[2]},
+               DType::kBf16, "experts.permute", kSecond);
+}
+
+TensorId BlockBuilder::arrange(TensorId rows, std::string_view name) {
+  return apply(Fn::kArrange, OpSpace::kExtern, {rows}, block_.graph[rows].dims, DType::kBf16, name);
+}
+
+TensorId BlockBuilder::grouped_linear(TensorId rows, TensorId w, std::string_view name) {
+  const Dims dims = block_.graph[rows].dims;
+  return apply(Fn::kGroupedLinear, OpSpace::kExtern, {rows, w},
+               {dims[0], dims[1], block_.graph[w].dims[0]}, DType::kBf16, name, kFirst | kSecond);
+}
+
+TensorId BlockBuilder::unpermute(TensorId rows, TensorId weights, TensorId order) {
+  const Dims dims = block_.graph[rows].dims;
+  const Dims tokens{dims[0], block_.graph[weights].dims[1], dims[2]};
+  return apply(Fn::kUnpermute, OpSpace::kExtern, {rows, weights, order}, tokens, DType::kBf16,
+               "experts.unpermute", kFirst | kSecond | kThird);
+}
+
 TensorId BlockBuilder::attention(TensorId q, TensorId k, TensorId v, std::int64_t heads) {
   const Dims dims = block_.graph[q].dims;
   if (options_.context_parallel > 1 && !options_.whole_sequences) {

@@ -4,6 +4,7 @@
 // graph and returns its output.
 
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "workloads/blocks.hpp"
@@ -32,6 +33,23 @@ class BlockBuilder {
                               std::string_view name);
   /// silu(first half of the features) x second half, in one kernel.
   TensorId swiglu(TensorId x, std::string_view name);
+  /// The product in bf16 even where linears are fp8.
+  TensorId router(TensorId x, TensorId w);
+  /// RMSNorm of each head, one kernel.
+  TensorId head_norm(TensorId x, std::int64_t head_dim, std::string_view name);
+
+  // Mixture of experts. Expert products stay in bf16: tensorwise fp8 does not convert grouped ones.
+  TensorId expert_weight(std::string_view name, std::int64_t out, std::int64_t in,
+                         std::int64_t experts, ParameterStyle style);
+  TensorId softmax(TensorId logits, std::string_view name);
+  /// Weights (fp32) and indices of the chosen experts.
+  std::pair<TensorId, TensorId> top_k(TensorId scores, std::int64_t k);
+  TensorId sort_rows(TensorId indices);
+  TensorId permute(TensorId tokens, TensorId order, std::int64_t rows);
+  TensorId arrange(TensorId rows, std::string_view name);
+  TensorId grouped_linear(TensorId rows, TensorId w, std::string_view name);
+  TensorId unpermute(TensorId rows, TensorId weights, TensorId order);
+
   TensorId attention(TensorId q, TensorId k, TensorId v, std::int64_t heads);
   TensorId embedding(TensorId ids, TensorId table);
   /// Cross-entropy of bf16 logits through fp32, as F.cross_entropy(logits.float(), ...) runs it.

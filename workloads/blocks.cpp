@@ -1,5 +1,8 @@
 #include "workloads/blocks.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "workloads/block_builder.hpp"
 
 namespace forerun {
@@ -30,6 +33,10 @@ TensorId attention_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
     }
   }
   const TensorId wo = b.weight("wo", h, q_width, ParameterStyle::kRow);
+  if (model.qk_norm) {
+    q = b.head_norm(q, model.head_dim, "q_norm");
+    k = b.head_norm(k, model.head_dim, "k_norm");
+  }
   q = b.rotary(q, "rotary.q");
   k = b.rotary(k, "rotary.k");
   if (expand) {
@@ -39,9 +46,8 @@ TensorId attention_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
   return b.linear(b.attention(q, k, v, model.heads), wo, "wo");
 }
 
-TensorId mlp_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
-  const std::int64_t h = model.hidden, f = model.ffn_hidden;
-  const TensorId n = b.norm(x, "ffn_norm");
+TensorId mlp_part(BlockBuilder& b, const ModelSpec& model, TensorId n, std::int64_t f) {
+  const std::int64_t h = model.hidden;
   const ModuleChoices& modules = b.options().modules;
   if (model.gated_mlp && modules.merged_projections) {
     const TensorId w13 = b.weight("w13", 2 * f, h, ParameterStyle::kColumn);
@@ -64,11 +70,53 @@ TensorId mlp_part(BlockBuilder& b, const ModelSpec& model, TensorId x) {
   return b.linear(b.mul(activated, up, "silu.mul"), w2, "w2");
 }
 
-BlockGraph decoder(const ModelSpec& model, const BlockOptions& options) {
+/// The experts of one rank over the rows that reach it.
+TensorId experts_part(BlockBuilder& b, const ModelSpec& model, TensorId rows) {
+  const std::int64_t h = model.hidden, f = model.expert_ffn;
+  const bool cut = b.options().experts_cut;
+  const auto column = cut ? ParameterStyle::kExpertColumn : ParameterStyle::kExpert;
+  const auto row = cut ? ParameterStyle::kExpertRow : ParameterStyle::kExpert;
+  const std::int64_t local = std::max<std::int64_t>(1, model.experts / b.options().expert_parallel);
+  const TensorId w1 = b.expert_weight("experts.w1", f, h, local, column);
+  const TensorId w2 = b.expert_weight("experts.w2", h, f, local, row);
+  const TensorId gate = b.grouped_linear(rows, w1, "experts.w1");
+  if (!model.gated_mlp) {
+    return b.grouped_linear(b.pointwise(Fn::kGelu, gate, "experts.gelu", true), w2, "experts.w2");
+  }
+  const TensorId w3 = b.expert_weight("experts.w3", f, h, local, column);
+  const TensorId activated = b.pointwise(Fn::kSilu, gate, "experts.silu", true);
+  const TensorId up = b.grouped_linear(rows, w3, "experts.w3");
+  return b.grouped_linear(b.mul(activated, up, "experts.silu.mul"), w2, "experts.w2");
+}
+
+TensorId moe_part(BlockBuilder& b, const ModelSpec& model, TensorId n) {
+  const BlockOptions& o = b.options();
+  const TensorId gate =
+      b.weight("router", model.experts, model.hidden, ParameterStyle::kReplicated);
+  const TensorId scores = b.softmax(b.router(n, gate), "router.softmax");
+  const auto [weights, indices] = b.top_k(scores, model.top_k);
+  const TensorId order = b.sort_rows(indices);
+  const double balanced = static_cast<double>(o.sequence * model.top_k);
+  const double fullest = o.expert_parallel > 1 ? balanced * o.imbalance : balanced;
+  TensorId rows = b.permute(n, order, static_cast<std::int64_t>(std::ceil(fullest)));
+  // Rows arrive by sending rank; experts want them together.
+  const bool arranged = o.expert_parallel > 1 && model.experts > o.expert_parallel;
+  if (arranged) rows = b.arrange(rows, "experts.arrange");
+  TensorId out = experts_part(b, model, rows);
+  if (arranged) out = b.arrange(out, "experts.arrange_back");
+  const TensorId routed = b.unpermute(out, weights, order);
+  if (model.shared_experts == 0) return routed;
+  const TensorId shared = mlp_part(b, model, n, model.shared_experts * model.expert_ffn);
+  return b.add(routed, shared, "shared_experts.add");
+}
+
+BlockGraph decoder(const ModelSpec& model, const BlockOptions& options, bool moe) {
   BlockBuilder b(options);
   const TensorId x = b.input("x", {options.batch, options.sequence, model.hidden}, DType::kBf16);
   const TensorId h = b.add(x, attention_part(b, model, x), "attention.residual");
-  return b.finish(x, b.add(h, mlp_part(b, model, h), "mlp.residual"));
+  const TensorId n = b.norm(h, "ffn_norm");
+  const TensorId mlp = moe ? moe_part(b, model, n) : mlp_part(b, model, n, model.ffn_hidden);
+  return b.finish(x, b.add(h, mlp, "mlp.residual"));
 }
 
 BlockGraph embedding(const ModelSpec& model, const BlockOptions& options) {
@@ -100,7 +148,8 @@ BlockGraph build_block(BlockKind kind, const ModelSpec& model, const BlockOption
     case BlockKind::kEmbedding:
       return embedding(model, options);
     case BlockKind::kDecoder:
-      return decoder(model, options);
+    case BlockKind::kMoeDecoder:
+      return decoder(model, options, kind == BlockKind::kMoeDecoder);
     case BlockKind::kHead:
       break;
   }

@@ -11,12 +11,15 @@
 
 namespace forerun {
 
-enum class BlockKind : std::uint8_t { kEmbedding, kDecoder, kHead };
-inline constexpr int kBlockKinds = 3;
+enum class BlockKind : std::uint8_t { kEmbedding, kDecoder, kHead, kMoeDecoder };
+inline constexpr int kBlockKinds = 4;
 constexpr auto enum_texts(BlockKind) {
-  return std::array<std::string_view, kBlockKinds>{"embedding", "decoder", "head"};
+  return std::array<std::string_view, kBlockKinds>{"embedding", "decoder", "head", "moe-decoder"};
 }
-FR_CHECK_ENUM(BlockKind, BlockKind::kHead);
+FR_CHECK_ENUM(BlockKind, BlockKind::kMoeDecoder);
+constexpr bool is_decoder(BlockKind kind) {
+  return kind == BlockKind::kDecoder || kind == BlockKind::kMoeDecoder;
+}
 
 /// What of a plan shapes a block's operators.
 struct BlockOptions {
@@ -28,6 +31,9 @@ struct BlockOptions {
   bool fp8 = false;                ///< linears of decoder blocks in tensorwise dynamic fp8
   bool fp8_weights = true;         ///< weights arrive quantised (fp8 all-gather)
   bool parallel_loss = false;      ///< cross-entropy on vocabulary shards
+  int expert_parallel = 1;
+  bool experts_cut = false;  ///< each expert is cut over tp
+  double imbalance = 1;      ///< rows of the fullest rank over the mean
   ModuleChoices modules;
 };
 

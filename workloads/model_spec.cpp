@@ -24,31 +24,43 @@ struct LayerCount {
   std::int64_t active;
 };
 
-LayerCount layer_parameters(const ModelSpec& model) {
+/// Attention and norms of a block.
+std::int64_t outside_mlp(const ModelSpec& model) {
   const std::int64_t attention = 2 * model.hidden * (model.q_width() + model.kv_width());
-  const std::int64_t norms = 2 * model.hidden;
-  if (!model.moe()) {
-    const std::int64_t all = attention + norms + mlp_parameters(model, model.ffn_hidden);
-    return {all, all};
-  }
+  return attention + 2 * model.hidden + (model.qk_norm ? 2 * model.head_dim : 0);
+}
+
+std::int64_t dense_layer_parameters(const ModelSpec& model) {
+  return outside_mlp(model) + mlp_parameters(model, model.ffn_hidden);
+}
+
+LayerCount moe_layer_parameters(const ModelSpec& model) {
   const std::int64_t router = model.hidden * model.experts;
   const std::int64_t expert = mlp_parameters(model, model.expert_ffn);
-  const std::int64_t fixed = attention + norms + router + model.shared_experts * expert;
+  const std::int64_t fixed = outside_mlp(model) + router + model.shared_experts * expert;
   return {fixed + model.experts * expert, fixed + model.top_k * expert};
+}
+
+/// All decoder blocks together.
+LayerCount all_layers(const ModelSpec& model) {
+  const std::int64_t dense = model.dense_layers() * dense_layer_parameters(model);
+  const LayerCount moe = moe_layer_parameters(model);
+  return {dense + model.moe_layers() * moe.stored, dense + model.moe_layers() * moe.active};
 }
 
 }  // namespace
 
 ParameterCount count_parameters(const ModelSpec& model) {
   ParameterCount count;
-  const LayerCount layer = layer_parameters(model);
+  const LayerCount layers = all_layers(model);
   count.embedding = model.vocab * model.hidden;
-  count.layer = layer.stored;
+  count.dense_layer = dense_layer_parameters(model);
+  count.layer = model.moe() ? moe_layer_parameters(model).stored : count.dense_layer;
   count.final_norm = model.hidden;
   count.head = model.tied_embeddings ? 0 : model.vocab * model.hidden;
   const std::int64_t outside = count.embedding + count.final_norm + count.head;
-  count.total = outside + model.layers * layer.stored;
-  count.active = outside + model.layers * layer.active;
+  count.total = outside + layers.stored;
+  count.active = outside + layers.active;
   return count;
 }
 
@@ -84,6 +96,8 @@ void check_model(const ModelSpec& model, const Place& place, const std::string& 
                              {"top_k", model.top_k, model.moe() ? 1 : 0},
                              {"expert_ffn", model.expert_ffn, model.moe() ? 1 : 0},
                              {"shared_experts", model.shared_experts, 0},
+                             {"first_k_dense", model.first_k_dense, 0},
+                             {"moe_every", model.moe_every, 1},
                              {"window", model.window, 0}}) {
     if (d.value >= d.least) continue;
     throw InputError(place, (path.empty() ? "" : path + ".") + d.key,
@@ -101,8 +115,7 @@ void check_model(const ModelSpec& model, const Place& place, const std::string& 
 double flops_per_token(const ModelSpec& model, std::int64_t sequence_length, bool causal_halved) {
   const ParameterCount count = count_parameters(model);
   const double matmul_parameters =
-      static_cast<double>(model.layers * (layer_parameters(model).active) +
-                          model.vocab * model.hidden + count.final_norm);
+      static_cast<double>(all_layers(model).active + model.vocab * model.hidden + count.final_norm);
   const double span = static_cast<double>(model.window > 0 ? std::min(model.window, sequence_length)
                                                            : sequence_length);
   const double attention = 12.0 * static_cast<double>(model.layers * model.q_width()) * span;
@@ -113,7 +126,8 @@ ModelSpec read_model(const Node& node, const std::string& path, const std::strin
   const MappingReader file(
       node, path,
       {"layers", "hidden", "ffn_hidden", "gated_mlp", "heads", "kv_heads", "head_dim", "vocab",
-       "tied_embeddings", "experts", "top_k", "expert_ffn", "shared_experts", "window", "source"});
+       "tied_embeddings", "experts", "top_k", "expert_ffn", "shared_experts", "first_k_dense",
+       "moe_every", "qk_norm", "window", "source"});
   const auto count = integer_in({1, std::int64_t{1} << 30});
   ModelSpec model;
   model.name = name;
@@ -129,6 +143,9 @@ ModelSpec read_model(const Node& node, const std::string& path, const std::strin
   model.experts = file.optional("experts", integer_in({0, 1 << 20})).value_or(0);
   model.expert_ffn = file.optional("expert_ffn", count).value_or(0);
   model.shared_experts = file.optional("shared_experts", integer_in({0, 1 << 20})).value_or(0);
+  model.first_k_dense = file.optional("first_k_dense", integer_in({0, kMostLayers})).value_or(0);
+  model.moe_every = file.optional("moe_every", integer_in({1, kMostLayers})).value_or(1);
+  model.qk_norm = file.optional("qk_norm", to_bool).value_or(false);
   model.window = file.optional("window", integer_in({0, std::int64_t{1} << 40})).value_or(0);
   model.top_k = file.optional("top_k", count).value_or(0);
   if (model.moe() && model.top_k == 0) {
@@ -140,8 +157,9 @@ ModelSpec read_model(const Node& node, const std::string& path, const std::strin
   if (model.moe() && model.expert_ffn == 0) {
     model.expert_ffn = file.required("ffn_hidden", count);
   }
-  model.ffn_hidden = model.moe() ? file.optional("ffn_hidden", count).value_or(model.expert_ffn)
-                                 : file.required("ffn_hidden", count);
+  const bool all_moe = model.moe() && model.dense_layers() == 0;
+  model.ffn_hidden = all_moe ? file.optional("ffn_hidden", count).value_or(model.expert_ffn)
+                             : file.required("ffn_hidden", count);
   if (model.head_dim == 0) {
     if (model.hidden % model.heads != 0) {
       throw InputError(file.place(), file.dotted("head_dim"),

@@ -26,17 +26,30 @@ struct ModelSpec {
   std::int64_t top_k = 0;
   std::int64_t expert_ffn = 0;
   std::int64_t shared_experts = 0;
-  std::int64_t window = 0;  ///< sliding window of attention, 0 = full
+  std::int64_t first_k_dense = 0;  ///< leading layers of an MoE model whose MLP is dense
+  std::int64_t moe_every = 1;      ///< layers moe_every - 1, 2 moe_every - 1, ... hold experts
+  bool qk_norm = false;            ///< queries and keys are normalised head by head
+  std::int64_t window = 0;         ///< sliding window of attention, 0 = full
 
   [[nodiscard]] std::int64_t q_width() const { return heads * head_dim; }
   [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }
   [[nodiscard]] bool moe() const { return experts > 1; }
+  /// Whether the MLP of a layer (counted from 0) consists of experts.
+  [[nodiscard]] bool moe_layer(std::int64_t layer) const {
+    return moe() && layer >= first_k_dense && (layer + 1) % moe_every == 0;
+  }
+  [[nodiscard]] std::int64_t moe_layers() const {
+    if (!moe() || first_k_dense >= layers) return 0;
+    return layers / moe_every - first_k_dense / moe_every;
+  }
+  [[nodiscard]] std::int64_t dense_layers() const { return layers - moe_layers(); }
 };
 
 /// Weight counts; norms without bias, linear layers without bias, rotary positions.
 struct ParameterCount {
-  std::int64_t embedding = 0;  ///< token embedding, vocab x hidden
-  std::int64_t layer = 0;      ///< one decoder block
+  std::int64_t embedding = 0;    ///< token embedding, vocab x hidden
+  std::int64_t layer = 0;        ///< one decoder block; of an MoE model one with experts
+  std::int64_t dense_layer = 0;  ///< one decoder block with a dense MLP
   std::int64_t final_norm = 0;
   std::int64_t head = 0;  ///< output projection; 0 where tied
   std::int64_t total = 0;
@@ -48,9 +61,10 @@ ParameterCount count_parameters(const ModelSpec& model);
 /// parameters.
 void check_model(const ModelSpec& model, const Place& place, const std::string& path);
 
-/// Model FLOPs of one token, forward and backward, without recompute: 6 per matmul parameter (the
-/// embedding table is a look-up and does not count) and 12 x layers x q_width x context, where the
-/// causal mask halves the context that a token sees on average.
+/// Model FLOPs of one token, forward and backward, without recompute: 6 per matmul parameter that a
+/// token uses (of experts top_k and the shared ones, and the router; the embedding table is a
+/// look-up and does not count) and 12 x layers x q_width x context, where the causal mask halves
+/// the context that a token sees on average.
 double flops_per_token(const ModelSpec& model, std::int64_t sequence_length, bool causal_halved);
 
 /// Reads the keys of an inline model. Throws InputError.

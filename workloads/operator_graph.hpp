@@ -22,11 +22,25 @@ namespace forerun {
 using TensorId = Id<struct TensorTag>;
 using OpId = Id<struct OpTag>;
 
-/// [batch, sequence, features]; a weight matrix is [out, in, 1], a weight vector [1, 1, features].
+/// [batch, sequence, features]; a weight matrix is [out, in, 1], a weight vector [1, 1, features],
+/// the matrices of the experts that one rank holds [out, in, experts].
 using Dims = std::array<std::int64_t, 3>;
 
 /// How tensor parallelism cuts a parameter (torch.distributed.tensor.parallel styles).
-enum class ParameterStyle : std::uint8_t { kNone, kReplicated, kColumn, kRow, kVocabulary };
+enum class ParameterStyle : std::uint8_t {
+  kNone,
+  kReplicated,
+  kColumn,
+  kRow,
+  kVocabulary,
+  kExpert,  ///< experts of one rank, whole; those of other ranks are other parameters
+  kExpertColumn,
+  kExpertRow
+};
+constexpr bool of_experts(ParameterStyle style) {
+  return style == ParameterStyle::kExpert || style == ParameterStyle::kExpertColumn ||
+         style == ParameterStyle::kExpertRow;
+}
 
 struct Tensor {
   std::string_view name;
@@ -81,8 +95,22 @@ enum class Fn : std::uint8_t {
   kNllParallel,  ///< of log-probabilities cut along the vocabulary
   kNllBackward,
   kLogSoftmaxBackward,
-  kColumnSum,     ///< over batch and sequence: gradients of weight vectors
-  kFill,          ///< writes a constant or an expanded statistic
+  kColumnSum,  ///< over batch and sequence: gradients of weight vectors
+  kFill,       ///< writes a constant or an expanded statistic
+  // Mixture of experts. A row is a token for one of the experts it chose.
+  kHeadNorm,  ///< RMSNorm of each head of queries or keys
+  kHeadNormBackward,
+  kTopK,  ///< scores -> weights of the chosen experts, their indices
+  kTopKBackward,
+  kSortRows,         ///< indices -> the order of rows by expert, and tokens of each expert
+  kPermute,          ///< tokens, order -> rows sorted by expert
+  kPermuteBackward,  ///< gradients of rows, order -> gradients of tokens
+  kArrange,          ///< rows by sending rank <-> by local expert, and back
+  kGroupedLinear,    ///< one matrix product an expert over its rows
+  kGroupedDgrad,
+  kGroupedWgrad,
+  kUnpermute,  ///< rows, weights, order -> tokens: the weighted sum over a token's rows
+  kUnpermuteBackward,
   kRedistribute,  ///< a change of placement: a collective
 };
 

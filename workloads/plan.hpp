@@ -112,6 +112,7 @@ struct Plan {
   DType master_dtype = DType::kFp32;
   DType grad_dtype = DType::kFp32;
   DType moment_dtype = DType::kFp32;
+  double moe_imbalance = 1;  ///< rows of the fullest expert-parallel rank over the mean
   // parallelism
   int dp_replicate = 1;
   int dp_shard = 1;

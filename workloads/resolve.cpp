@@ -276,6 +276,10 @@ class Resolver {
     plan.master_dtype = given.master_dtype.value_or(DType::kFp32);
     plan.grad_dtype = given.grad_dtype.value_or(DType::kFp32);
     plan.moment_dtype = given.moment_dtype.value_or(DType::kFp32);
+    if (job_.scenario.model.moe()) {
+      plan.moe_imbalance = given_or(given.moe_imbalance, 1.0, "training.moe_imbalance", "1",
+                                    "tokens spread evenly over experts");
+    }
     if (given.document_length && *given.document_length < plan.sequence_length) {
       throw Unsupported("packed documents (training.document_length below sequence_length)");
     }

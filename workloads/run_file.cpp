@@ -67,11 +67,19 @@ TrainingSettings read_training(const Node& node) {
   const MappingReader file(
       node, "training",
       {"sequence_length", "micro_batch", "global_batch", "precision", "optimizer", "master_dtype",
-       "grad_dtype", "moment_dtype", "document_length"});
+       "grad_dtype", "moment_dtype", "document_length", "moe_imbalance"});
   TrainingSettings training;
   training.sequence_length = file.optional("sequence_length", integer_in({1, 1 << 30}));
   training.micro_batch = file.optional("micro_batch", integer_in({1, 1 << 24}));
   training.global_batch = file.optional("global_batch", integer_in({1, std::int64_t{1} << 32}));
+  training.moe_imbalance =
+      file.optional("moe_imbalance", [](const Node& n, const std::string& key) {
+        const double value = to_number(n, key);
+        if (!(value >= 1 && value <= 1024)) {
+          throw InputError(n.mark.place(), key, "found " + n.scalar + ", must be from 1 to 1024");
+        }
+        return value;
+      });
   training.document_length = file.optional("document_length", integer_in({1, 1 << 30}));
   training.precision = file.optional("precision", to_enum<Precision>);
   training.optimizer = file.optional("optimizer", to_enum<OptimizerKind>);

@@ -36,6 +36,7 @@ struct TrainingSettings {
   std::optional<Precision> precision;
   std::optional<OptimizerKind> optimizer;
   std::optional<DType> master_dtype, grad_dtype, moment_dtype;
+  std::optional<double> moe_imbalance;
 };
 
 /// Degrees may be -1: what is left of the GPUs.

@@ -37,11 +37,15 @@ class ParameterReader {
 void read_host(const Node& node, SoftwareStack& stack) {
   ParameterReader host(node, "host",
                        {"eager_forward", "eager_backward", "compiled_region", "compiled_kernel",
-                        "collective", "sharded_unit"},
+                        "collective", "sharded_unit", "token_counts"},
                        stack);
-  stack.host = {host.seconds("eager_forward"),   host.seconds("eager_backward"),
-                host.seconds("compiled_region"), host.seconds("compiled_kernel"),
-                host.seconds("collective"),      host.seconds("sharded_unit")};
+  stack.host = {host.seconds("eager_forward"),
+                host.seconds("eager_backward"),
+                host.seconds("compiled_region"),
+                host.seconds("compiled_kernel"),
+                host.seconds("collective"),
+                host.seconds("sharded_unit"),
+                node.find("token_counts") != nullptr ? host.seconds("token_counts") : 0};
 }
 
 void read_memory(const Node& node, SoftwareStack& stack) {

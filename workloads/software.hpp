@@ -78,6 +78,7 @@ struct HostCosts {
   double compiled_kernel = 0;  ///< launching one of its kernels
   double collective = 0;       ///< issuing a collective
   double sharded_unit = 0;     ///< the FSDP hooks of a unit, each pass
+  double token_counts = 0;     ///< a wait for the numbers of tokens that experts get, 0 = never
 };
 
 /// Memory outside the tensors of a step.

@@ -2,7 +2,8 @@
 
 // Time of a matrix product from measured efficiency.
 //
-//   w    waves of 64 x 64 output tiles over the SMs: ceil(m/64) ceil(n/64) / S
+//   w    waves of 64 x 64 output tiles over the SMs: ceil(m/64) ceil(n/64) / S, of all products of
+//        a grouped one together
 //   one  time of a full wave: 2 x 64 x 64 x S x (k + k0) / R; k0 is prologue and epilogue as depth
 //   tc   min(one x (ceil(w) + max(w, 1)) / 2, split + one x w) x (1 + heat x ln(1 + 2mnk / 1e12))
 //        the first branch is half-smoothed wave quantisation, the second split-K for few tiles

@@ -15,11 +15,27 @@
 //    accumulated unsharded in fp32, and after the last backward one unit after the other is
 //    reduced.
 
+#include <utility>
+
 #include "model/sharding/fsdp2_blocks.hpp"
 #include "model/sharding/sharding_families.hpp"
 
 namespace forerun {
 namespace {
+
+/// Appends blocks for `layers` layers. `describe(i)` gives what tells the block of layer i from
+/// others and how to make it; equal neighbours become one link.
+template <class Describe>
+void add_runs(ChainDraft& chain, int layers, Describe describe) {
+  for (int i = 0; i < layers;) {
+    const auto [key, make] = describe(i);
+    int count = 1;
+    while (i + count < layers && describe(i + count).first == key)
+      ++count;
+    chain.push_back({make(), count});
+    i += count;
+  }
+}
 
 class Fsdp2 : public ShardingStrategy {
  public:
@@ -48,19 +64,18 @@ ChainDraft Fsdp2::gathering_forward(const StageParts& s, bool reshard_all, bool 
   ChainDraft chain{{blocks_.prologue(s), 1}};
   if (s.embedding != nullptr) chain.push_back({blocks_.plain(*s.embedding, false), 1});
   const bool rooted = !root_unit(s).empty();
-  const auto role = [&](int i) {
-    const bool last = i == s.layers - 1;
+  add_runs(chain, s.layers, [&](int i) {
+    const bool last = i == s.layers - 1, ahead = i + 2 < s.layers;
     const Before before = i > 0 ? Before::kBlock : rooted ? Before::kRoot : Before::kNothing;
-    return ForwardRole{true, i + 2 < s.layers, reshard_any && (!last || reshard_all), before};
-  };
-  for (int i = 0; i < s.layers;) {
-    const ForwardRole r = role(i);
-    int count = 1;
-    while (i + count < s.layers && role(i + count) == r)
-      ++count;
-    chain.push_back({blocks_.forward(r, s), count});
-    i += count;
-  }
+    const ForwardRole role{true,
+                           ahead,
+                           reshard_any && (!last || reshard_all),
+                           before,
+                           s.layer_at(i),
+                           ahead ? s.layer_at(i + 2) : nullptr,
+                           i > 0 ? s.layer_at(i - 1) : nullptr};
+    return std::pair(role, [&, role] { return blocks_.forward(role, s); });
+  });
   if (s.head != nullptr) chain.push_back({blocks_.plain(*s.head, false), 1});
   chain.push_back({blocks_.forward_end(s), 1});
   return chain;
@@ -69,7 +84,11 @@ ChainDraft Fsdp2::gathering_forward(const StageParts& s, bool reshard_all, bool 
 ChainDraft Fsdp2::plain_forward(const StageParts& s) {
   ChainDraft chain;
   if (s.embedding != nullptr) chain.push_back({blocks_.plain(*s.embedding, false), 1});
-  chain.push_back({blocks_.forward(ForwardRole{}, s), s.layers});
+  add_runs(chain, s.layers, [&](int i) {
+    ForwardRole role;
+    role.block = s.layer_at(i);
+    return std::pair(role, [&, role] { return blocks_.forward(role, s); });
+  });
   if (s.head != nullptr) chain.push_back({blocks_.plain(*s.head, false), 1});
   return chain;
 }
@@ -78,20 +97,20 @@ ChainDraft Fsdp2::backward_chain(const StageParts& s, bool resharded, bool last_
                                  ReduceMode mode) {
   ChainDraft chain;
   if (s.head != nullptr) chain.push_back({blocks_.plain(*s.head, true), 1});
-  const auto role = [&](int i) {  // i counts backwards: 0 is the last block
+  add_runs(chain, s.layers, [&](int i) {  // i counts backwards: 0 is the last block
     const bool first = i == 0, last = i == s.layers - 1;
-    return BackwardRole{
-        resharded && first && last_resharded, resharded && !first,     resharded && !last,
-        scatters(mode) || resharded,          scatters(mode) && first, mode};
-  };
-  for (int i = 0; i < s.layers;) {
-    const BackwardRole r = role(i);
-    int count = 1;
-    while (i + count < s.layers && role(i + count) == r)
-      ++count;
-    chain.push_back({blocks_.backward(r, s), count});
-    i += count;
-  }
+    const auto block = [&](int back) { return s.layer_at(s.layers - 1 - back); };
+    const BackwardRole role{resharded && first && last_resharded,
+                            resharded && !first,
+                            resharded && !last,
+                            scatters(mode) || resharded,
+                            scatters(mode) && first,
+                            mode,
+                            block(i),
+                            resharded && !last ? block(i + 1) : nullptr,
+                            scatters(mode) && !first ? block(i - 1) : nullptr};
+    return std::pair(role, [&, role] { return blocks_.backward(role, s); });
+  });
   if (s.embedding != nullptr) chain.push_back({blocks_.plain(*s.embedding, true), 1});
   chain.push_back({blocks_.backward_end(mode, s), 1});
   return chain;
@@ -99,15 +118,20 @@ ChainDraft Fsdp2::backward_chain(const StageParts& s, bool resharded, bool last_
 
 ChainDraft Fsdp2::reduce_chain(const StageParts& s) {
   ChainDraft chain;
-  const Fsdp2Unit unit = root_unit(s), layer = unit_of(s.layer);
+  const Fsdp2Unit unit = root_unit(s);
   if (!unit.empty()) {
-    chain.push_back({blocks_.reduce(unit, true, s), 1});
+    chain.push_back({blocks_.reduce(unit, {}, s), 1});
     chain.push_back({blocks_.reduce_end(unit, s), 1});
   }
   if (s.layers > 0) {
-    chain.push_back({blocks_.reduce(layer, true, s), 1});
-    if (s.layers > 1) chain.push_back({blocks_.reduce(layer, false, s), s.layers - 1});
-    chain.push_back({blocks_.reduce_end(layer, s), 1});
+    using Pair = std::pair<const CostedBlock*, const CostedBlock*>;  // a block, the one before it
+    add_runs(chain, s.layers, [&](int i) {
+      const auto block = [&](int back) { return s.layer_at(s.layers - 1 - back); };
+      const Pair pair{block(i), i > 0 ? block(i - 1) : nullptr};
+      return std::pair(
+          pair, [&, pair] { return blocks_.reduce(unit_of(pair.first), unit_of(pair.second), s); });
+    });
+    chain.push_back({blocks_.reduce_end(unit_of(s.layer_at(0)), s), 1});
   }
   return chain;
 }

@@ -32,8 +32,21 @@ std::int64_t gradient_bytes(const Fsdp2Unit& unit, const StageParts& s) {
 }
 
 Fsdp2Unit operator+(const Fsdp2Unit& a, const Fsdp2Unit& b) {
-  return {a.parameters + b.parameters, a.gathered + b.gathered, a.gradients + b.gradients,
-          a.tensors + b.tensors};
+  return {a.parameters + b.parameters,
+          a.gathered + b.gathered,
+          a.gradients + b.gradients,
+          a.tensors + b.tensors,
+          a.expert_parameters + b.expert_parameters,
+          a.expert_gathered + b.expert_gathered};
+}
+
+/// FSDP modules that a unit consists of: experts are one of their own where they are cut otherwise.
+int modules_of(const Fsdp2Unit& unit, const StageParts& s) {
+  return unit.expert_parameters > 0 && !(s.expert_shard == s.shard) ? 2 : 1;
+}
+
+std::int64_t cut(std::int64_t parameters, const Span& over) {
+  return (parameters + over.ranks - 1) / over.ranks;
 }
 
 }  // namespace
@@ -44,7 +57,8 @@ Fsdp2Unit operator+(const Fsdp2Unit& a, const Fsdp2Unit& b) {
 Fsdp2Unit unit_of(const CostedBlock* block) {
   if (block == nullptr) return {};
   const BlockKernels& k = *block->kernels;
-  return {k.parameter_count, k.gathered_bytes, k.gradient_bytes, k.parameter_tensors};
+  return {k.parameter_count,   k.gathered_bytes, k.gradient_bytes,
+          k.parameter_tensors, k.expert_count,   k.expert_gathered_bytes};
 }
 
 Fsdp2Unit root_unit(const StageParts& s) {
@@ -53,19 +67,21 @@ Fsdp2Unit root_unit(const StageParts& s) {
 
 Fsdp2Unit whole_unit(const StageParts& s) {
   Fsdp2Unit sum = root_unit(s);
-  const Fsdp2Unit layer = unit_of(s.layer);
   for (int i = 0; i < s.layers; ++i)
-    sum = sum + layer;
+    sum = sum + unit_of(s.layer_at(i));
   return sum;
 }
 
 std::int64_t shard_of(const Fsdp2Unit& unit, const StageParts& s) {
-  return (unit.parameters + s.shard.ranks - 1) / s.shard.ranks;
+  if (unit.expert_parameters == 0) return cut(unit.parameters, s.shard);
+  return cut(unit.parameters - unit.expert_parameters, s.shard) +
+         cut(unit.expert_parameters, s.expert_shard);
 }
 
 std::size_t Fsdp2Blocks::Wrapping::hash() const {
   return hash_of(reinterpret_cast<std::uintptr_t>(block), role, shard.ranks, shard.nodes,
-                 shard.tier, replicate.ranks, freed, fp8, states.master, states.gradient);
+                 shard.tier, replicate.ranks, freed, fp8, states.master, states.gradient,
+                 reinterpret_cast<std::uintptr_t>(ahead), expert_shard.ranks);
 }
 
 // ---- operations
@@ -82,11 +98,16 @@ Operation Fsdp2Blocks::compute_copy(std::string_view name, double bytes) const {
 }
 
 Operation Fsdp2Blocks::collective(std::string_view name, CollectiveKind kind, double bytes,
-                                  const StageParts& s, bool hidden) const {
+                                  double of_experts, const StageParts& s, bool hidden) const {
+  const auto seconds = [&](double part, const Span& span) {
+    const double alone = costs_.collective(kind, part, span);
+    return hidden ? alone / costs_.rate_beside_kernels(span) : alone;
+  };
+  const bool apart = of_experts > 0 && !(s.expert_shard == s.shard);
   Operation op;
   op.name = name;
-  op.seconds = costs_.collective(kind, bytes, s.shard);
-  if (hidden) op.seconds /= costs_.rate_beside_kernels(s.shard);
+  op.seconds = apart ? seconds(bytes - of_experts, s.shard) + seconds(of_experts, s.expert_shard)
+                     : seconds(bytes, s.shard);
   op.stream = kFsdpStream;
   op.family = KernelFamily::kCollective;
   op.collective = kind;
@@ -107,9 +128,10 @@ std::int16_t Fsdp2Blocks::gather(BlockAssembler& b, const Fsdp2Unit& unit, const
   copy.family = KernelFamily::kStrided;
   copy.category = Category::kExposedDp;
   b.add(copy);
-  return b.add(collective("fsdp.all_gather", CollectiveKind::kAllGather,
-                          static_cast<double>(unit.gathered), s, hidden),
-               host_.collective);
+  return b.add(
+      collective("fsdp.all_gather", CollectiveKind::kAllGather, static_cast<double>(unit.gathered),
+                 static_cast<double>(unit.expert_gathered), s, hidden),
+      host_.collective * modules_of(unit, s));
 }
 
 void Fsdp2Blocks::wait_and_copy_out(BlockAssembler& b, const Fsdp2Unit& unit) const {
@@ -131,7 +153,7 @@ void Fsdp2Blocks::reduced(BlockAssembler& b, Operation scatter, const Fsdp2Unit&
   over.shard = s.replicate;
   Operation sum =
       collective("fsdp.all_reduce", CollectiveKind::kAllReduce,
-                 static_cast<double>(gradient_size(s) * shard_of(unit, s)), over, hidden);
+                 static_cast<double>(gradient_size(s) * shard_of(unit, s)), 0, over, hidden);
   sum.records = kReducedSlot;
   b.add(sum, host_.collective);
 }
@@ -157,8 +179,10 @@ void Fsdp2Blocks::reduce_unit(BlockAssembler& b, const Fsdp2Unit& unit, const Fs
   b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, gradient_bytes(unit, s));
   const std::int16_t copied = b.add(copy, host_.eager_backward);
   b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -unit.gradients);
-  Operation op = collective("fsdp.reduce_scatter", CollectiveKind::kReduceScatter,
-                            static_cast<double>(gradient_bytes(unit, s)), s, hidden);
+  Operation op =
+      collective("fsdp.reduce_scatter", CollectiveKind::kReduceScatter,
+                 static_cast<double>(gradient_bytes(unit, s)),
+                 static_cast<double>(gradient_size(s) * unit.expert_parameters), s, hidden);
   op.after.push_back(copied);
   reduced(b, op, unit, s, hidden);
   const std::int64_t shard_bytes = gradient_size(s) * shard_of(unit, s);
@@ -175,7 +199,7 @@ void Fsdp2Blocks::reduce_unit(BlockAssembler& b, const Fsdp2Unit& unit, const Fs
 /// are issued.
 BlockId Fsdp2Blocks::prologue(const StageParts& s) {
   BlockAssembler b(draft_, "fsdp.prologue");
-  const Fsdp2Unit unit = root_unit(s), layer = unit_of(s.layer);
+  const Fsdp2Unit unit = root_unit(s);
   b.host(host_.sharded_unit);
   // The gathering streams wait for what the compute stream has in front of it: for the optimizer,
   // and in a pipeline for the message that this pass begins with (FSDPState._root_pre_forward).
@@ -198,8 +222,8 @@ BlockId Fsdp2Blocks::prologue(const StageParts& s) {
   // The host reaches the blocks after this one and the embedding.
   const double embedding = s.embedding != nullptr ? s.embedding->forward.host_seconds : 0;
   for (int i = 0; i < std::min(2, s.layers); ++i) {
-    const double ahead = embedding + i * (s.layer->forward.host_seconds + host_.sharded_unit);
-    const std::int16_t gathered = gather(b, layer, s, true);
+    const double ahead = embedding + i * (s.layer_at(0)->forward.host_seconds + host_.sharded_unit);
+    const std::int16_t gathered = gather(b, unit_of(s.layer_at(i)), s, true);
     waits_for(static_cast<std::int16_t>(gathered - 1));
     b.operation(gathered).issued_at += ahead;
     b.operation(gathered).records = i == 0 ? kGatheredSlot : kGatheredNextSlot;
@@ -209,49 +233,49 @@ BlockId Fsdp2Blocks::prologue(const StageParts& s) {
 }
 
 BlockId Fsdp2Blocks::forward(const ForwardRole& role, const StageParts& s) {
-  const CostedBlock& block = *s.layer;
+  const CostedBlock& block = *role.block;
   const std::int64_t freed = role.before == Before::kRoot ? root_unit(s).gathered : 0;
-  return forward_.find_or_make(
-      {s.layer, role.number(), s.shard, s.replicate, s.states, freed, s.fp8}, [&] {
-        BlockAssembler b(draft_, "decoder.forward");
-        const Fsdp2Unit unit = unit_of(&block);
-        b.host(host_.sharded_unit);
-        std::int16_t ahead = -1;
-        if (role.gathers) {
-          b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
-          wait_and_copy_out(b, unit);
-          b.memory(MemoryPool::kGather, MemoryComponent::kGathered,
-                   role.before == Before::kRoot    ? -freed
-                   : role.before == Before::kBlock ? -unit.gathered
-                                                   : 0);
-          const std::int16_t copied = b.last();
-          Operation shift;  // what was the next gather is now this block's successor's
-          shift.name = "fsdp.next";
-          shift.waits.push_back(kGatheredNextSlot);
-          shift.records = kGatheredSlot;
-          b.add(shift);
-          if (role.ahead) {
-            ahead = gather(b, unit, s, true);
-            b.operation(static_cast<std::int16_t>(ahead - 1)).after.push_back(copied);
-            b.operation(ahead).records = kGatheredNextSlot;
-          }
-        }
-        b.add(block.forward);
-        if (role.reshard)
-          b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
-        if (ahead >= 0) {  // the host issues it when it enters the block after the next
-          b.operation(ahead).issued_at += 2 * (block.forward.host_seconds + host_.sharded_unit);
-          b.operation(static_cast<std::int16_t>(ahead - 1)).issued_at =
-              b.operation(ahead).issued_at;
-        }
-        return pool_.add(b.block());
-      });
+  const Wrapping key{role.block, role.number(), s.shard,   s.replicate, s.states,
+                     freed,      s.fp8,         role.next, role.former, s.expert_shard};
+  return forward_.find_or_make(key, [&] {
+    BlockAssembler b(draft_, "decoder.forward");
+    const Fsdp2Unit unit = unit_of(&block);
+    b.host(host_.sharded_unit * modules_of(unit, s));
+    std::int16_t ahead = -1;
+    if (role.gathers) {
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+      wait_and_copy_out(b, unit);
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered,
+               role.before == Before::kRoot    ? -freed
+               : role.before == Before::kBlock ? -unit_of(role.former).gathered
+                                               : 0);
+      const std::int16_t copied = b.last();
+      Operation shift;  // what was the next gather is now this block's successor's
+      shift.name = "fsdp.next";
+      shift.waits.push_back(kGatheredNextSlot);
+      shift.records = kGatheredSlot;
+      b.add(shift);
+      if (role.ahead) {
+        ahead = gather(b, unit_of(role.next), s, true);
+        b.operation(static_cast<std::int16_t>(ahead - 1)).after.push_back(copied);
+        b.operation(ahead).records = kGatheredNextSlot;
+      }
+    }
+    b.add(block.forward);
+    if (role.reshard) b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
+    if (ahead >= 0) {  // the host issues it when it enters the block after the next
+      b.operation(ahead).issued_at += 2 * (block.forward.host_seconds + host_.sharded_unit);
+      b.operation(static_cast<std::int16_t>(ahead - 1)).issued_at = b.operation(ahead).issued_at;
+    }
+    return pool_.add(b.block());
+  });
 }
 
 /// The last gathering buffer is freed when the root's forward ends.
 BlockId Fsdp2Blocks::forward_end(const StageParts& s) {
   BlockAssembler b(draft_, "fsdp.forward_end");
-  const std::int64_t buffer = s.layers > 0 ? unit_of(s.layer).gathered : root_unit(s).gathered;
+  const std::int64_t buffer =
+      s.layers > 0 ? unit_of(s.layer_at(s.layers - 1)).gathered : root_unit(s).gathered;
   b.memory(MemoryPool::kGather, MemoryComponent::kGathered, -buffer);
   return pool_.add(b.block());
 }
@@ -268,42 +292,43 @@ BlockId Fsdp2Blocks::plain(const CostedBlock& block, bool backward) {
 // ------------------------------------------------------------------------------------
 
 BlockId Fsdp2Blocks::backward(const BackwardRole& role, const StageParts& s) {
-  const CostedBlock& block = *s.layer;
-  return backward_.find_or_make(
-      {s.layer, role.number(), s.shard, s.replicate, s.states, 0, s.fp8}, [&] {
-        BlockAssembler b(draft_, "decoder.backward");
-        const Fsdp2Unit unit = unit_of(&block);
-        b.host(host_.sharded_unit);
-        if (role.gathers_now) {
-          b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
-          b.operation(gather(b, unit, s, false)).records = kGatheredSlot;
-        }
-        std::int16_t copied = -1;
-        if (role.gathers || role.gathers_now) {
-          wait_and_copy_out(b, unit);
-          b.memory(MemoryPool::kGather, MemoryComponent::kGathered, -unit.gathered);
-          copied = b.last();
-        }
-        if (role.next) {
-          b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
-          const std::int16_t gathered = gather(b, unit, s, true);
-          b.operation(gathered).records = kGatheredSlot;
-          if (copied >= 0) {
-            b.operation(static_cast<std::int16_t>(gathered - 1)).after.push_back(copied);
-          }
-        }
-        b.add(block.backward);
-        if (role.reshard)
-          b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
-        reduce_unit(b, unit, role.first_reduce ? Fsdp2Unit{} : unit, role.reduce, true, s);
-        return pool_.add(b.block());
-      });
+  const CostedBlock& block = *role.block;
+  const Wrapping key{role.block, role.number(), s.shard,        s.replicate, s.states,
+                     0,          s.fp8,         role.preceding, role.former, s.expert_shard};
+  return backward_.find_or_make(key, [&] {
+    BlockAssembler b(draft_, "decoder.backward");
+    const Fsdp2Unit unit = unit_of(&block);
+    b.host(host_.sharded_unit * modules_of(unit, s));
+    if (role.gathers_now) {
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, unit.gathered);
+      b.operation(gather(b, unit, s, false)).records = kGatheredSlot;
+    }
+    std::int16_t copied = -1;
+    if (role.gathers || role.gathers_now) {
+      wait_and_copy_out(b, unit);
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, -unit.gathered);
+      copied = b.last();
+    }
+    if (role.next) {
+      const Fsdp2Unit next = unit_of(role.preceding);
+      b.memory(MemoryPool::kGather, MemoryComponent::kGathered, next.gathered);
+      const std::int16_t gathered = gather(b, next, s, true);
+      b.operation(gathered).records = kGatheredSlot;
+      if (copied >= 0) {
+        b.operation(static_cast<std::int16_t>(gathered - 1)).after.push_back(copied);
+      }
+    }
+    b.add(block.backward);
+    if (role.reshard) b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
+    reduce_unit(b, unit, unit_of(role.former), role.reduce, true, s);
+    return pool_.add(b.block());
+  });
 }
 
 /// After the blocks: the root unit's gradients, exposed.
 BlockId Fsdp2Blocks::backward_end(ReduceMode mode, const StageParts& s) {
   BlockAssembler b(draft_, "fsdp.backward_end");
-  const Fsdp2Unit unit = root_unit(s), layer = s.layers > 0 ? unit_of(s.layer) : Fsdp2Unit{};
+  const Fsdp2Unit unit = root_unit(s), layer = s.layers > 0 ? unit_of(s.layer_at(0)) : Fsdp2Unit{};
   b.host(host_.sharded_unit);
   if (scatters(mode)) b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
   reduce_unit(b, unit, layer, mode, false, s);
@@ -318,21 +343,21 @@ BlockId Fsdp2Blocks::backward_end(ReduceMode mode, const StageParts& s) {
 // -----------------------------------------------------
 
 /// One unit's accumulated gradients are reduced; the next one's copy-in waits for it.
-BlockId Fsdp2Blocks::reduce(const Fsdp2Unit& unit, bool first, const StageParts& s) {
+BlockId Fsdp2Blocks::reduce(const Fsdp2Unit& unit, const Fsdp2Unit& former, const StageParts& s) {
   BlockAssembler b(draft_, "fsdp.reduce");
   b.host(host_.sharded_unit);
   b.memory(MemoryPool::kCompute, MemoryComponent::kGathered, -unit.gathered);
   Operation copy =
       compute_copy("fsdp.reduce_copy_in", 2.0 * static_cast<double>(gradient_bytes(unit, s)));
   copy.waits.push_back(kReducedSlot);
-  if (!first) {
-    b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -gradient_bytes(unit, s));
-  }
+  b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, -gradient_bytes(former, s));
   b.memory(MemoryPool::kCompute, MemoryComponent::kUnreduced, gradient_bytes(unit, s));
   const std::int16_t copied = b.add(copy, host_.eager_backward);
   b.memory(MemoryPool::kCompute, MemoryComponent::kGradients, -gradient_bytes(unit, s));
-  Operation op = collective("fsdp.reduce_scatter", CollectiveKind::kReduceScatter,
-                            static_cast<double>(gradient_bytes(unit, s)), s, false);
+  Operation op =
+      collective("fsdp.reduce_scatter", CollectiveKind::kReduceScatter,
+                 static_cast<double>(gradient_bytes(unit, s)),
+                 static_cast<double>(gradient_size(s) * unit.expert_parameters), s, false);
   op.after.push_back(copied);
   reduced(b, op, unit, s, false);
   b.memory(MemoryPool::kReduce, MemoryComponent::kGradients, gradient_size(s) * shard_of(unit, s));

@@ -18,6 +18,9 @@ struct Fsdp2Unit {
   std::int64_t gathered = 0;    ///< bytes
   std::int64_t gradients = 0;   ///< bytes, as the backward pass leaves them
   int tensors = 0;
+  /// Of those, what belongs to experts: their own FSDP module, cut over the ranks that hold the
+  /// same ones.
+  std::int64_t expert_parameters = 0, expert_gathered = 0;
 
   [[nodiscard]] bool empty() const { return parameters == 0; }
 };
@@ -40,6 +43,9 @@ struct ForwardRole {
   bool ahead = false;    ///< issues the gather of the block after the next
   bool reshard = false;  ///< frees its parameters at the end
   Before before = Before::kNothing;
+  const CostedBlock* block = nullptr;
+  const CostedBlock* next = nullptr;    ///< the block after the next, where its gather is issued
+  const CostedBlock* former = nullptr;  ///< the block before
   bool operator==(const ForwardRole&) const = default;
   [[nodiscard]] std::uint32_t number() const {
     return gathers + 2U * ahead + 4U * reshard + 8U * static_cast<std::uint32_t>(before);
@@ -63,6 +69,9 @@ struct BackwardRole {
   bool reshard = false;
   bool first_reduce = false;  ///< no reduction before it whose buffer it frees
   ReduceMode reduce = ReduceMode::kScatter;
+  const CostedBlock* block = nullptr;
+  const CostedBlock* preceding = nullptr;  ///< the block before it in the model, gathered next
+  const CostedBlock* former = nullptr;     ///< the block whose backward pass ran before
   bool operator==(const BackwardRole&) const = default;
   [[nodiscard]] std::uint32_t number() const {
     return gathers_now + 2U * gathers + 4U * next + 8U * reshard + 16U * first_reduce +
@@ -84,8 +93,9 @@ class Fsdp2Blocks {
   BlockId backward(const BackwardRole& role, const StageParts& s);
   /// After the blocks: the root unit's gradients, exposed.
   BlockId backward_end(ReduceMode mode, const StageParts& s);
-  /// One unit's accumulated gradients are reduced; the next one's copy-in waits for it.
-  BlockId reduce(const Fsdp2Unit& unit, bool first, const StageParts& s);
+  /// One unit's accumulated gradients are reduced; the next one's copy-in waits for it. `former`:
+  /// the unit reduced before it, whose buffer is freed.
+  BlockId reduce(const Fsdp2Unit& unit, const Fsdp2Unit& former, const StageParts& s);
   BlockId reduce_end(const Fsdp2Unit& last, const StageParts& s);
   BlockId norm(const StageParts& s);
   BlockId optimizer(const StageParts& s);
@@ -95,9 +105,10 @@ class Fsdp2Blocks {
     return costs_.memory_bound(KernelFamily::kStrided, bytes);
   }
   [[nodiscard]] Operation compute_copy(std::string_view name, double bytes) const;
-  /// A collective of the data-parallel group. `hidden`: kernels may run beside it.
+  /// A collective of the data-parallel group over `bytes`, of which `of_experts` go over their own
+  /// group. `hidden`: kernels may run beside it.
   [[nodiscard]] Operation collective(std::string_view name, CollectiveKind kind, double bytes,
-                                     const StageParts& s, bool hidden) const;
+                                     double of_experts, const StageParts& s, bool hidden) const;
   /// Copy-in and all-gather of a unit; returns the all-gather's index, the copy-in's is one less.
   std::int16_t gather(BlockAssembler& b, const Fsdp2Unit& unit, const StageParts& s,
                       bool hidden) const;
@@ -116,6 +127,9 @@ class Fsdp2Blocks {
     OptimizerStates states;
     std::int64_t freed = 0;  ///< of the root's gathering buffer
     bool fp8 = false;
+    const CostedBlock* ahead = nullptr;
+    const CostedBlock* former = nullptr;
+    Span expert_shard;
     bool operator==(const Wrapping&) const = default;
     [[nodiscard]] std::size_t hash() const;
   };

@@ -26,17 +26,31 @@ constexpr auto kData = static_cast<std::int8_t>(slot_of(Stream::kFsdp));
 constexpr auto kReduced = static_cast<std::int8_t>(slot_of(Event::kReduced));
 constexpr auto kGathered = static_cast<std::int8_t>(slot_of(Event::kGathered));
 
-std::int64_t parameters_of(const CostedBlock* block) {
-  return block == nullptr ? 0 : block->kernels->parameter_count;
+/// Parameters of a block or a stage on this rank; experts lie on other ranks than the rest.
+struct Counts {
+  double dense = 0, experts = 0;
+  int tensors = 0;
+  Counts& operator+=(const Counts& other) {
+    dense += other.dense;
+    experts += other.experts;
+    tensors += other.tensors;
+    return *this;
+  }
+  [[nodiscard]] double all() const { return dense + experts; }
+};
+
+Counts counts_of(const CostedBlock* block) {
+  if (block == nullptr) return {};
+  const BlockKernels& k = *block->kernels;
+  return {static_cast<double>(k.parameter_count - k.expert_count),
+          static_cast<double>(k.expert_count), k.parameter_tensors};
 }
-int tensors_of(const CostedBlock* block) {
-  return block == nullptr ? 0 : block->kernels->parameter_tensors;
-}
-std::int64_t parameters_of(const StageParts& s) {
-  return parameters_of(s.embedding) + s.layers * parameters_of(s.layer) + parameters_of(s.head);
-}
-int tensors_of(const StageParts& s) {
-  return tensors_of(s.embedding) + s.layers * tensors_of(s.layer) + tensors_of(s.head);
+Counts counts_of(const StageParts& s) {
+  Counts sum = counts_of(s.embedding);
+  for (int i = 0; i < s.layers; ++i)
+    sum += counts_of(s.layer_at(i));
+  sum += counts_of(s.head);
+  return sum;
 }
 
 class Replicas : public ShardingStrategy {
@@ -64,16 +78,20 @@ class Replicas : public ShardingStrategy {
     return rules_.overlap_gather && parted(s);
   }
   [[nodiscard]] static double own(const StageParts& s) {
-    const auto all = static_cast<double>(parameters_of(s));
-    return parted(s) ? all / static_cast<double>(s.data.ranks) : all;
+    const Counts all = counts_of(s);
+    if (!parted(s)) return all.all();
+    const double experts =
+        all.experts > 0 ? all.experts / static_cast<double>(s.expert_shard.ranks) : 0;
+    return all.dense / static_cast<double>(s.data.ranks) + experts;
   }
 
-  [[nodiscard]] Operation collective(std::string_view name, CollectiveKind kind, double parameters,
+  [[nodiscard]] double share_of_bucket(CollectiveKind kind, double part, double stage, int bytes,
+                                       const Span& span, bool beside) const;
+  [[nodiscard]] Operation collective(std::string_view name, CollectiveKind kind, const Counts& part,
                                      int bytes, const StageParts& s, bool beside) const;
-  [[nodiscard]] Operation reduction(std::int64_t parameters, const StageParts& s,
-                                    bool beside) const;
-  [[nodiscard]] Operation gathering(std::int64_t parameters, const StageParts& s,
-                                    bool beside) const;
+  [[nodiscard]] Operation reduction(const Counts& part, const StageParts& s, bool beside) const;
+  [[nodiscard]] Operation gathering(const Counts& part, const StageParts& s, bool beside) const;
+  void add_layers(ChainDraft& chain, bool backward, Beside beside, const StageParts& s);
   BlockId pass(const CostedBlock& block, bool backward, Beside beside, const StageParts& s);
   BlockId first_gather(const StageParts& s);
   ChainId forward(const StageParts& s, bool gathers);
@@ -86,13 +104,13 @@ class Replicas : public ShardingStrategy {
     const CostedBlock* block = nullptr;
     bool backward = false;
     Beside beside = Beside::kNothing;
-    Span data;
+    Span data, experts;
     int zero_stage = 0;
     DType gradient = DType::kFp32, parameter = DType::kBf16;
     bool operator==(const PassKey&) const = default;
     [[nodiscard]] std::size_t hash() const {
       return hash_of(reinterpret_cast<std::uintptr_t>(block), backward, beside, data.ranks,
-                     data.nodes, zero_stage, gradient, parameter);
+                     data.nodes, experts.ranks, zero_stage, gradient, parameter);
     }
   };
 
@@ -104,15 +122,22 @@ class Replicas : public ShardingStrategy {
   Memo<PassKey, BlockId> passes_;
 };
 
-/// The share that `parameters` have in the collectives of their buckets.
-Operation Replicas::collective(std::string_view name, CollectiveKind kind, double parameters,
-                               int bytes, const StageParts& s, bool beside) const {
-  const double stage = static_cast<double>(parameters_of(s));
+/// The share of `part` parameters in the collectives of their buckets.
+double Replicas::share_of_bucket(CollectiveKind kind, double part, double stage, int bytes,
+                                 const Span& span, bool beside) const {
+  if (part == 0 || span.ranks <= 1) return 0;
   const double bucket = std::max(1.0, std::min(stage, rules_.bucket_parameters));
+  const double seconds = costs_.collective(kind, bucket * bytes, span) * (part / bucket);
+  return beside ? seconds / costs_.rate_beside_kernels(span) : seconds;
+}
+
+Operation Replicas::collective(std::string_view name, CollectiveKind kind, const Counts& part,
+                               int bytes, const StageParts& s, bool beside) const {
+  const Counts stage = counts_of(s);
   Operation op;
   op.name = name;
-  op.seconds = costs_.collective(kind, bucket * bytes, s.data) * (parameters / bucket);
-  if (beside) op.seconds /= costs_.rate_beside_kernels(s.data);
+  op.seconds = share_of_bucket(kind, part.dense, stage.dense, bytes, s.data, beside) +
+               share_of_bucket(kind, part.experts, stage.experts, bytes, s.expert_shard, beside);
   op.stream = kData;
   op.family = KernelFamily::kCollective;
   op.collective = kind;
@@ -121,24 +146,30 @@ Operation Replicas::collective(std::string_view name, CollectiveKind kind, doubl
   return op;
 }
 
-Operation Replicas::reduction(std::int64_t parameters, const StageParts& s, bool beside) const {
+Operation Replicas::reduction(const Counts& part, const StageParts& s, bool beside) const {
   const bool scatters = s.zero_stage > 0 && rules_.scatter_gradients;
   return collective(scatters ? "dp.reduce_scatter" : "dp.all_reduce",
-                    scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-                    static_cast<double>(parameters), size_of(s.states.gradient), s, beside);
+                    scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce, part,
+                    size_of(s.states.gradient), s, beside);
 }
 
-Operation Replicas::gathering(std::int64_t parameters, const StageParts& s, bool beside) const {
-  return collective("dp.all_gather", CollectiveKind::kAllGather, static_cast<double>(parameters),
-                    size_of(s.states.parameter), s, beside);
+Operation Replicas::gathering(const Counts& part, const StageParts& s, bool beside) const {
+  return collective("dp.all_gather", CollectiveKind::kAllGather, part, size_of(s.states.parameter),
+                    s, beside);
 }
 
 /// A pass of a block: with its share of the reduction behind it, or of the next block's gather
 /// before it.
 BlockId Replicas::pass(const CostedBlock& block, bool backward, Beside beside,
                        const StageParts& s) {
-  const PassKey key{
-      &block, backward, beside, s.data, s.zero_stage, s.states.gradient, s.states.parameter};
+  const PassKey key{&block,
+                    backward,
+                    beside,
+                    s.data,
+                    s.expert_shard,
+                    s.zero_stage,
+                    s.states.gradient,
+                    s.states.parameter};
   return passes_.find_or_make(key, [&] {
     BlockAssembler b(draft_, to_text(block.kind));
     if (beside == Beside::kGather) {
@@ -147,7 +178,7 @@ BlockId Replicas::pass(const CostedBlock& block, bool backward, Beside beside,
       wait.stream = kCompute;
       wait.waits.push_back(kGathered);
       b.add(wait);
-      Operation next = gathering(parameters_of(&block), s, true);
+      Operation next = gathering(counts_of(&block), s, true);
       next.records = kGathered;
       b.add(next, software_.host.collective);
     }
@@ -157,7 +188,7 @@ BlockId Replicas::pass(const CostedBlock& block, bool backward, Beside beside,
       ready.name = "dp.ready";
       ready.stream = kCompute;
       const std::int16_t complete = b.add(ready);
-      Operation op = reduction(parameters_of(&block), s, true);
+      Operation op = reduction(counts_of(&block), s, true);
       op.after.push_back(complete);
       op.records = kReduced;
       b.add(op, software_.host.collective);
@@ -168,16 +199,30 @@ BlockId Replicas::pass(const CostedBlock& block, bool backward, Beside beside,
 
 /// The parameters of the first block, exposed.
 BlockId Replicas::first_gather(const StageParts& s) {
+  Counts first = counts_of(s.embedding);
+  if (s.layers > 0) first += counts_of(s.layer_at(0));
   BlockAssembler b(draft_, "dp.first_gather");
   Operation ready;
   ready.name = "dp.ready";
   ready.stream = kCompute;
   b.add(ready);
-  Operation op = gathering(parameters_of(s.embedding) + parameters_of(s.layer), s, false);
+  Operation op = gathering(first, s, false);
   op.after.push_back(0);
   op.records = kGathered;
   b.add(op, software_.host.collective);
   return pool_.add(b.block());
+}
+
+/// The passes of a stage's layers; equal neighbours are one link.
+void Replicas::add_layers(ChainDraft& chain, bool backward, Beside beside, const StageParts& s) {
+  const auto layer = [&](int i) { return s.layer_at(backward ? s.layers - 1 - i : i); };
+  for (int i = 0; i < s.layers;) {
+    int count = 1;
+    while (i + count < s.layers && layer(i + count) == layer(i))
+      ++count;
+    chain.push_back({pass(*layer(i), backward, beside, s), count});
+    i += count;
+  }
 }
 
 ChainId Replicas::forward(const StageParts& s, bool gathers) {
@@ -185,7 +230,7 @@ ChainId Replicas::forward(const StageParts& s, bool gathers) {
   ChainDraft chain;
   if (gathers) chain.push_back({first_gather(s), 1});
   if (s.embedding != nullptr) chain.push_back({pass(*s.embedding, false, Beside::kNothing, s), 1});
-  if (s.layers > 0) chain.push_back({pass(*s.layer, false, beside, s), s.layers});
+  add_layers(chain, false, beside, s);
   if (s.head != nullptr) chain.push_back({pass(*s.head, false, Beside::kNothing, s), 1});
   return pool_.add(Chain(chain));
 }
@@ -194,7 +239,7 @@ ChainId Replicas::backward(const StageParts& s, bool reduces) {
   const Beside beside = reduces ? Beside::kReduce : Beside::kNothing;
   ChainDraft chain;
   if (s.head != nullptr) chain.push_back({pass(*s.head, true, beside, s), 1});
-  if (s.layers > 0) chain.push_back({pass(*s.layer, true, beside, s), s.layers});
+  add_layers(chain, true, beside, s);
   if (s.embedding != nullptr) chain.push_back({pass(*s.embedding, true, beside, s), 1});
   return pool_.add(Chain(chain));
 }
@@ -207,7 +252,7 @@ BlockId Replicas::reduce(const StageParts& s) {
   ready.stream = kCompute;
   const std::int16_t complete = b.add(ready);
   if (s.data.ranks > 1 && !reduces_beside(s)) {
-    Operation op = reduction(parameters_of(s), s, false);
+    Operation op = reduction(counts_of(s), s, false);
     op.after.push_back(complete);
     op.records = kReduced;
     b.add(op, software_.host.collective);
@@ -258,7 +303,7 @@ BlockId Replicas::optimizer(const StageParts& s) {
   const bool fused = software_.optimizer_fused;
   double bytes = own(s) * (fused ? fused_step_bytes(states) : foreach_step_bytes(states));
   if (software_.clip_grad_norm) bytes += own(s) * 2 * size_of(states.gradient);
-  bytes += static_cast<double>(parameters_of(s)) * size_of(states.gradient);  // zeroed for the next
+  bytes += counts_of(s).all() * size_of(states.gradient);  // zeroed for the next
   Operation op;
   op.name = fused ? "optimizer.fused" : "optimizer.foreach";
   op.seconds =
@@ -266,10 +311,10 @@ BlockId Replicas::optimizer(const StageParts& s) {
   op.stream = kCompute;
   op.family = KernelFamily::kOptimizer;
   op.category = Category::kOptimizer;
-  const double launches = fused ? 1 : tensors_of(s);
+  const double launches = fused ? 1 : counts_of(s).tensors;
   const std::int16_t stepped = b.add(op, software_.host.eager_forward * launches);
   if (parted(s) && !gathers_beside(s)) {
-    Operation gather = gathering(parameters_of(s), s, false);
+    Operation gather = gathering(counts_of(s), s, false);
     gather.after.push_back(stepped);
     b.add(gather, software_.host.collective);
   }
@@ -277,7 +322,7 @@ BlockId Replicas::optimizer(const StageParts& s) {
 }
 
 Resident Replicas::resident(const StageParts& s) const {
-  const auto all = static_cast<double>(parameters_of(s));
+  const double all = counts_of(s).all();
   const OptimizerStates& states = s.states;
   const double master = states.separate_master() ? size_of(states.master) : 0;
   double parameters = all * size_of(states.parameter);

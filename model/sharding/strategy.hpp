@@ -14,6 +14,17 @@
 
 namespace forerun {
 
+/// Where dense layers stand among those with experts, counted within a stage.
+struct LayerPattern {
+  int dense_first = 0;  ///< so many dense ones in front
+  int every = 1;        ///< of the others each `every`-th holds experts,
+  int phase = 0;        ///< the model's layer `phase` (modulo `every`) being the stage's first
+  [[nodiscard]] bool experts(int layer) const {
+    return layer >= dense_first && (phase + layer + 1) % every == 0;
+  }
+  bool operator==(const LayerPattern&) const = default;
+};
+
 /// One virtual stage of a rank, and what of the plan its sharding depends on.
 struct StageParts {
   const CostedBlock* embedding = nullptr;  ///< null: the stage has none
@@ -29,7 +40,13 @@ struct StageParts {
   bool accumulates = false;  ///< more than one microbatch a step
   Reshard reshard = Reshard::kDefault;
   bool fp8 = false;
+  const CostedBlock* dense_layer = nullptr;  ///< where layers of both kinds stand in the stage
+  LayerPattern pattern;                      ///< of those
+  Span expert_shard;                         ///< the ranks over which experts are cut
 
+  [[nodiscard]] const CostedBlock* layer_at(int i) const {
+    return dense_layer == nullptr || pattern.experts(i) ? layer : dense_layer;
+  }
   bool operator==(const StageParts&) const = default;
 };
 

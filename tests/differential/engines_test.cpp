@@ -23,6 +23,14 @@ const std::vector<test::PlanList>& grid() {
     out.push_back(test::some_plans({.model = "llama3-8b", .gpus = 32, .pp = {1, 2, 4}}, 50, 7));
     out.push_back(test::some_plans({.model = "llama3-70b", .gpus = 64, .pp = {1, 4, 8}}, 40, 8));
     out.push_back(test::some_plans({.model = "llama3-405b", .gpus = 128, .pp = {8, 16}}, 14, 9));
+    for (const char* mixture : {"first_k_dense: 0", "first_k_dense: 3", "moe_every: 2"}) {
+      const std::string model =
+          "{layers: 16, hidden: 2048, ffn_hidden: 8192, heads: 16, kv_heads: 8, vocab: 32000, "
+          "experts: 32, top_k: 4, expert_ffn: 1024, shared_experts: 1, qk_norm: true, " +
+          std::string(mixture) + "}";
+      const test::PlanSpace space{.model = model, .gpus = 16, .pp = {1, 2, 4}, .ep = {1, 4, 8}};
+      out.push_back(test::some_plans(space, 30, 10));
+    }
     return out;
   }();
   return lists;

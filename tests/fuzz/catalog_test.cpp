@@ -78,7 +78,7 @@ TEST_CASE("damaged models are counted or refused") {
 TEST_CASE("damaged software stacks are read or refused") {
   damage("workloads/catalog/software/torchtitan-2024-12.yaml", 54, 500, [](const DataPath& data) {
     const SoftwareStack stack = load_software(data, "torchtitan-2024-12", {}, "software");
-    CHECK(stack.parameters.size() == 9);
+    CHECK(stack.parameters.size() >= 9);
     CHECK(sane(stack.host.eager_forward));
     CHECK(stack.etp_default >= 0);
   });

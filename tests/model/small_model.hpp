@@ -107,8 +107,8 @@ inline double gemm_flops(const std::vector<Kernel>& kernels) {
   double flops = 0;
   for (const Kernel& k : kernels) {
     if (k.family != KernelFamily::kGemm) continue;
-    flops +=
-        2.0 * static_cast<double>(k.gemm.m * k.gemm.n) * static_cast<double>(k.gemm.k) * k.repeat;
+    flops += 2.0 * static_cast<double>(k.gemm.m * k.gemm.n) *
+             static_cast<double>(k.gemm.k * k.gemm.groups) * k.repeat;
   }
   return flops;
 }

@@ -110,7 +110,10 @@ class Enumeration {
       plan_.global_batch = microbatches * plan_.micro_batch * plan_.dp_shard;
       for (const Reshard reshard : {Reshard::kDefault, Reshard::kAlways, Reshard::kNever}) {
         plan_.reshard = reshard;
-        add();
+        for (const int ep : space_.ep) {
+          plan_.ep = ep;
+          add();
+        }
       }
     }
   }

@@ -27,6 +27,7 @@ struct PlanSpace {
   std::string cluster = "grand-teton-h100-95gb";
   std::string software = "torchtitan-2024-12";
   std::vector<int> pp{1, 2, 4, 8, 16};
+  std::vector<int> ep{1};
 };
 
 /// The catalogue as the source tree has it.

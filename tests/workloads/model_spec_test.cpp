@@ -73,6 +73,38 @@ TEST_CASE("a mixture of experts stores all and uses some") {
   CHECK(count_parameters(m).active == 46'702'792'704 - 32LL * 6 * 3 * 4096 * 14336);
 }
 
+TEST_CASE("the mixtures of experts of the catalogue have the parameters of their weights") {
+  CHECK(count_parameters(known("mixtral-8x7b")).total == 46'702'792'704);
+  // Qwen3 normalises queries and keys: 2 x 128 weights a layer.
+  CHECK(count_parameters(known("qwen3-30b-a3b")).total == 30'532'122'624);
+  CHECK(count_parameters(known("qwen3-235b-a22b")).total == 235'093'634'560);
+}
+
+TEST_CASE("dense layers of a mixture of experts lead or alternate") {
+  const std::string dims =
+      "layers: 10, hidden: 64, ffn_hidden: 512, heads: 4, vocab: 1000, experts: 8, top_k: 2, "
+      "expert_ffn: 32, shared_experts: 1";
+  const std::int64_t outside = 2 * 1000 * 64 + 64, attention = 4 * 64 * 64 + 2 * 64;
+  const std::int64_t dense = attention + 3 * 64 * 512, expert = 3 * 64 * 32;
+  const std::int64_t moe = attention + 64 * 8 + 9 * expert, active = moe - 6 * expert;
+  const ModelSpec leading = inline_model("{" + dims + ", first_k_dense: 3}");
+  CHECK(leading.moe_layers() == 7);
+  CHECK(count_parameters(leading).total == outside + 3 * dense + 7 * moe);
+  CHECK(count_parameters(leading).active == outside + 3 * dense + 7 * active);
+  const ModelSpec alternating = inline_model("{" + dims + ", moe_every: 2, first_k_dense: 1}");
+  CHECK(alternating.moe_layers() == 5);
+  CHECK_FALSE(alternating.moe_layer(0));
+  CHECK(alternating.moe_layer(1));
+  CHECK(count_parameters(alternating).total == outside + 5 * dense + 5 * moe);
+}
+
+TEST_CASE("the FLOPs of a token count the experts that it uses") {
+  // 6 a weight that a token meets, without the embedding's look-up; attention as in a dense model.
+  const ModelSpec m = known("mixtral-8x7b");
+  const double active = 46'702'792'704.0 - 32.0 * 6 * 3 * 4096 * 14336 - 32000.0 * 4096;
+  CHECK(flops_per_token(m, 4096, false) == 6 * active + 12.0 * 32 * 4096 * 4096);
+}
+
 TEST_CASE("a plain MLP has two matrices and a gated one three") {
   const std::string dims = "layers: 2, hidden: 64, ffn_hidden: 256, heads: 4, vocab: 1000";
   const std::int64_t gated = total("{" + dims + "}");
