@@ -243,8 +243,10 @@ class RowReader {
       refuse("micro_batch", fmt::format("found {}, which makes more than {} sequences a step",
                                         *micro, kBatch.max));
     }
-    t.micro_batch =
-        micro.value_or(std::max<std::int64_t>(1, global.value_or(0) / replicas() / steps));
+    // A pipeline lives of many microbatches: of one sequence where the table is silent.
+    const bool pipeline = out_.run.parallelism.pp.value_or(1) > 1;
+    const std::int64_t whole = std::max<std::int64_t>(1, global.value_or(0) / replicas() / steps);
+    t.micro_batch = micro.value_or(pipeline ? 1 : whole);
     t.global_batch = global.value_or(*t.micro_batch * replicas() * steps);
     if (!micro) assume("training.micro_batch", std::to_string(*t.micro_batch), "not stated");
     if (!global) assume("training.global_batch", std::to_string(*t.global_batch), "not stated");

@@ -15,6 +15,14 @@
 namespace forerun {
 namespace {
 
+CLI::Validator not_empty() {
+  return {[](const std::string& given) {
+            return given.find_first_not_of(' ') == std::string::npos ? "an expression is wanted"
+                                                                     : "";
+          },
+          ""};
+}
+
 CLI::Validator digits() {
   return {[](const std::string& given) {
             const bool all = given.find_first_not_of("0123456789") == std::string::npos;
@@ -158,7 +166,8 @@ class Arguments {
         ->check(one_of({"none", "flow"}));
     verb->add_option("--trace", o->trace, "file for the timeline of a step (open in Perfetto)");
     verb->add_option("--program", o->program, "file for the lowered program as a JSON tree");
-    verb->add_option("--require", o->require, "exit 3 unless this holds: 'fits && mfu > 0.4'");
+    verb->add_option("--require", o->require, "exit 3 unless this holds: 'fits && mfu > 0.4'")
+        ->check(not_empty());
     verb->add_option("--anchor", o->anchor, "your own measured runs");
     verb->add_flag("--why", o->why, "which placement change caused each collective");
     on(verb, o, o->run.common, run_predict);

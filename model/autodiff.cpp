@@ -428,9 +428,10 @@ class Differentiator {
 
   void attention(const Operator& op, TensorId dy) {
     const TensorId q = op.inputs[0];
-    // Keys and values are saved as this rank's part and gathered over cp again.
-    const TensorId k = result_.graph.source(op.inputs[1]);
-    const TensorId v = result_.graph.source(op.inputs[2]);
+    // Keys and values are saved as this rank's part and gathered over cp again; heads stay.
+    const bool by_heads = g().degrees().whole_sequences;
+    const TensorId k = by_heads ? op.inputs[1] : result_.graph.source(op.inputs[1]);
+    const TensorId v = by_heads ? op.inputs[2] : result_.graph.source(op.inputs[2]);
     Operator backward;
     backward.fn = Fn::kAttentionBackward;
     backward.space = OpSpace::kExtern;

@@ -242,7 +242,8 @@ class PassLowering {
     const double w =
         request_.window > 0 ? std::min(static_cast<double>(request_.window), whole) : whole;
     const double per_head = w * whole - w * w / 2;
-    return per_head * static_cast<double>(s.batch * s.heads) / graph_.degrees().cp;
+    const int parts = graph_.degrees().whole_sequences ? 1 : graph_.degrees().cp;
+    return per_head * static_cast<double>(s.batch * s.heads) / parts;
   }
 
   /// Chunked attention over cp: partial results are merged in fp32 by their log-sum-exp; backward,

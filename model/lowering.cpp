@@ -56,7 +56,7 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   const bool by_heads = key.cp_kind == CpKind::kUlysses;
   r.options.whole_sequences = by_heads;
   r.options.unfused_attention = key.unfused;
-  r.degrees = {key.tp, key.cp, key.sequence_parallel, by_heads, key.ep};
+  r.degrees = {key.tp, key.cp, key.sequence_parallel, key.ep, by_heads};
   r.ring = key.cp_kind == CpKind::kRing;
   r.options.expert_parallel = key.ep;
   r.options.experts_cut = key.experts_cut;

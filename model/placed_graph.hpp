@@ -18,8 +18,8 @@ struct MeshDegrees {
   int tp = 1;
   int cp = 1;
   bool sequence_parallel = false;  ///< activations between linears are cut along the sequence
-  bool whole_sequences = false;    ///< under cp attention is cut by heads (Ulysses)
   int ep = 1;                      ///< ranks over which experts are spread
+  bool whole_sequences = false;    ///< under cp attention is cut by heads (Ulysses)
 
   [[nodiscard]] int of(MeshDim dim) const {
     return dim == MeshDim::kTensor ? tp : dim == MeshDim::kContext ? cp : ep;

@@ -82,7 +82,7 @@ std::string sweep_text(const SweepResult& r) {
     fmt::format_to(out, "  {:>8} {}\n", count, reason);
   }
   if (r.top.empty()) {
-    fmt::format_to(out, "no point fits\n");
+    text += r.points_valid == 0 ? "no point is valid\n" : "no point fits\n";
     return text;
   }
   fmt::format_to(out, "\n");

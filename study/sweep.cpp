@@ -92,8 +92,20 @@ class Sweeper {
     } catch (const Unsupported& error) {
       ++out_.rejected[error.what()];
     } catch (const InputError& error) {
+      if (!of_this_file(error.place().source)) throw;  // a fault of a data file, not of the point
       ++out_.rejected["invalid: " + error.key()];
     }
+  }
+
+  [[nodiscard]] bool of_this_file(const std::string& source) const {
+    const Node& run = request_.space.run;
+    const bool own =
+        source.empty() || source.starts_with("--set") || source == run.mark.place().source;
+    return own ||
+           std::any_of(
+               request_.space.axes.begin(), request_.space.axes.end(), [&](const SweepAxis& axis) {
+                 return !axis.values.empty() && axis.values[0].mark.place().source == source;
+               });
   }
 
   Job resolved(const RunFile& run) {

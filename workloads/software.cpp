@@ -69,10 +69,11 @@ void read_modules(const Node& node, SoftwareStack& stack) {
 }
 
 void read_replicas(const Node& node, SoftwareStack& stack) {
-  const MappingReader file(node, "replicas",
-                           {"overlap_reduce", "overlap_gather", "overlap_zero1",
-                            "scatter_gradients", "bucket_parameters", "accumulation",
-                            "whole_master", "slice_bytes", "gather_bytes", "bucket_copy"});
+  const MappingReader file(
+      node, "replicas",
+      {"overlap_reduce", "overlap_gather", "overlap_zero1", "scatter_gradients",
+       "bucket_parameters", "bucket_per_rank", "accumulation", "whole_master", "slice_bytes",
+       "gather_bytes", "bucket_copy"});
   ReplicaRules& out = stack.replicas;
   out.overlap_reduce = file.required("overlap_reduce", to_bool);
   out.overlap_gather = file.required("overlap_gather", to_bool);
@@ -80,6 +81,8 @@ void read_replicas(const Node& node, SoftwareStack& stack) {
   out.scatter_gradients = file.required("scatter_gradients", to_bool);
   out.bucket_parameters = static_cast<double>(
       file.required("bucket_parameters", integer_in({1, std::int64_t{1} << 40})));
+  out.bucket_per_rank =
+      static_cast<double>(file.required("bucket_per_rank", integer_in({0, std::int64_t{1} << 40})));
   out.accumulation = file.required("accumulation", to_enum<GradientAccumulation>);
   out.whole_master = file.required("whole_master", to_bool);
   out.slice_bytes = static_cast<int>(file.required("slice_bytes", integer_in({0, 64})));

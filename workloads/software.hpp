@@ -41,7 +41,8 @@ struct ReplicaRules {
   bool overlap_gather = true;     ///< ZeRO 1: parameters are gathered beside the next forward pass
   bool overlap_zero1 = true;      ///< ZeRO 1 reduces beside the last backward pass too
   bool scatter_gradients = true;  ///< ZeRO 1 reduces by reduce-scatter; else by all-reduce
-  double bucket_parameters = 0;   ///< of one collective
+  double bucket_parameters = 0;   ///< of one collective, at least
+  double bucket_per_rank = 0;     ///< and so many parameters a rank of the group
   GradientAccumulation accumulation = GradientAccumulation::kProduct;
   bool whole_master = false;  ///< ZeRO 1: each rank keeps all master parameters beside its own part
   int slice_bytes = 0;        ///< ZeRO 1: further bytes a parameter of the own part

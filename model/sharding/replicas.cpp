@@ -126,7 +126,9 @@ class Replicas : public ShardingStrategy {
 double Replicas::share_of_bucket(CollectiveKind kind, double part, double stage, int bytes,
                                  const Span& span, bool beside) const {
   if (part == 0 || span.ranks <= 1) return 0;
-  const double bucket = std::max(1.0, std::min(stage, rules_.bucket_parameters));
+  const double wanted =
+      std::max(rules_.bucket_parameters, rules_.bucket_per_rank * static_cast<double>(span.ranks));
+  const double bucket = std::max(1.0, std::min(stage, wanted));
   const double seconds = costs_.collective(kind, bucket * bytes, span) * (part / bucket);
   return beside ? seconds / costs_.rate_beside_kernels(span) : seconds;
 }
@@ -197,17 +199,13 @@ BlockId Replicas::pass(const CostedBlock& block, bool backward, Beside beside,
   });
 }
 
-/// The parameters of the first block, exposed.
+/// The parameters of the first block. The host launches the gathers of all its stages as a step
+/// begins, so they wait for one another and for no pass.
 BlockId Replicas::first_gather(const StageParts& s) {
   Counts first = counts_of(s.embedding);
   if (s.layers > 0) first += counts_of(s.layer_at(0));
   BlockAssembler b(draft_, "dp.first_gather");
-  Operation ready;
-  ready.name = "dp.ready";
-  ready.stream = kCompute;
-  b.add(ready);
   Operation op = gathering(first, s, false);
-  op.after.push_back(0);
   op.records = kGathered;
   b.add(op, software_.host.collective);
   return pool_.add(b.block());

@@ -53,7 +53,7 @@ def test_every_point_is_counted_once(forerun, file):
 
 def test_rejects_by_reason(forerun, file):
     rejected = answered(forerun, file)["points_rejected"]
-    assert rejected["unsupported: precision nvfp4"] > 0
+    assert rejected["unsupported: precision nvfp4 in torchtitan-2024-12"] > 0
     assert rejected["invalid: batch-by-replicas"] > 0  # micro_batch 7
     assert rejected["invalid: degrees-by-gpus"] > 0  # 16 x tp x pp is not 128
     assert rejected["invalid: parallelism.dp_shard"] > 0  # tp 3 does not divide 128

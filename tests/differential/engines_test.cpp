@@ -7,7 +7,7 @@
 
 #include "model/forecaster.hpp"
 #include "sim/engine.hpp"
-#include "tests/support/plans.hpp"
+#include "tests/support/stacks.hpp"
 #include "workloads/rules.hpp"
 
 using namespace forerun;
@@ -75,6 +75,16 @@ TEST_CASE("the engines agree on the golden grid") {
     Forecaster forecaster(list.scenario, list.profile);
     for (const Plan& plan : list.plans)
       compare(forecaster, plan);
+  }
+}
+
+TEST_CASE("the engines agree on every software stack, precision and way of sharding") {
+  for (const std::string& yaml : test::runs_of_all_stacks()) {
+    CAPTURE(yaml);
+    const test::StackRun run(yaml);
+    REQUIRE(unsupported_part(run.job.scenario, run.job.plan, run.profile) == "");
+    Forecaster forecaster(run.job.scenario, run.profile);
+    compare(forecaster, run.job.plan);
   }
 }
 

@@ -26,7 +26,7 @@ struct Bench {
     tp.ranks = tp.ranks_per_node = 2;
     tp.tier = Tier::kNode;
     const CostingContext context{
-        &costs, &scenario.software.host, AttentionKernel::kFlash2, false, tp, Span{}};
+        &costs, &scenario.software.host, AttentionKernel::kFlash2, Precision::kBf16, tp, Span{}};
     return cost_block(BlockKind::kDecoder, kernels, context);
   }
 

@@ -78,7 +78,7 @@ def test_a_setting_that_is_wrong(command_line, example):
     assert caught.value.key == "training.micro_batch"
 
 
-@pytest.mark.parametrize("setting", [{"parallelism": {"dp_shard": 64, "dp_replicate": 2}},
+@pytest.mark.parametrize("setting", [{"training.optimizer": "muon"},
                                      {"training.precision": "nvfp4"}])
 def test_what_is_not_modelled(command_line, example, run, setting):
     key, value = next(iter(setting.items()))

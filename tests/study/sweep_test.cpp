@@ -111,7 +111,7 @@ TEST_CASE("each point is counted once, under what it is alone") {
 }
 
 TEST_CASE("reasons are named") {
-  CHECK(all().rejected.count("unsupported: precision nvfp4") == 1);
+  CHECK(all().rejected.count("unsupported: precision nvfp4 in torchtitan-2024-12") == 1);
   CHECK(rejected(all(), "invalid: ") == rejected(all(), "invalid"));
   CHECK(all().rejected.count("invalid: parallelism.dp_shard") == 1);  // 16 GPUs over tp 3
 }

@@ -20,6 +20,15 @@ std::vector<int> split(std::int64_t layers, int pp, int virtual_stages = 1) {
   return layers_per_stage(scenario, plan);
 }
 
+std::vector<int> split_by(StageSplit rule, const ModelSpec& model, int stages) {
+  Scenario scenario;
+  scenario.model = model;
+  scenario.software.stage_split = rule;
+  Plan plan;
+  plan.pp = stages;
+  return layers_per_stage(scenario, plan);
+}
+
 /// The split points of torchtitan's generate_split_points (torchtitan/parallelisms/
 /// pipelining_utils.py, December 2024), as layers of each stage.
 std::vector<int> torchtitan(int layers, int stages) {
@@ -51,6 +60,35 @@ std::vector<int> shape(int first, int count, int middle, int last) {
 }
 
 }  // namespace
+
+TEST_CASE("nanotron's first stages hold what its published runs show") {
+  // Read off the allocated memory of rank 0 in its sweep.
+  ModelSpec small, large;
+  small.layers = 16, small.hidden = 2048, small.ffn_hidden = 8192;
+  small.heads = 32, small.head_dim = 64, small.vocab = 131072;
+  large.layers = 32, large.hidden = 4096, large.ffn_hidden = 14336;
+  large.heads = 32, large.head_dim = 128, large.vocab = 131072;
+  const auto first = [](const ModelSpec& m, int pp) {
+    const std::vector<int> layers = split_by(StageSplit::kNanotron, m, pp);
+    CHECK(std::accumulate(layers.begin(), layers.end(), 0) == m.layers);
+    CHECK(*std::min_element(layers.begin(), layers.end()) >= 0);
+    return layers.front();
+  };
+  CHECK(first(small, 2) == 10);
+  CHECK(first(small, 4) == 5);
+  CHECK(first(large, 2) == 18);
+  CHECK(first(large, 4) == 9);
+  CHECK(first(large, 8) == 5);
+}
+
+TEST_CASE("embedding and loss count as a layer each where that makes stages even") {
+  ModelSpec model;
+  model.layers = 126;
+  std::vector<int> wanted(64, 2);
+  wanted.front() = wanted.back() = 1;
+  CHECK(split_by(StageSplit::kEnds, model, 64) == wanted);
+  CHECK(split_by(StageSplit::kEnds, model, 7) == std::vector<int>(7, 18));
+}
 
 TEST_CASE("the 126 layers of Llama-3.1-405B are shorter at both ends") {
   CHECK(split(126, 8) == shape(15, 6, 16, 15));   // 2 x 15 + 6 x 16

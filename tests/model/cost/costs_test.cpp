@@ -31,7 +31,8 @@ Kernel product(DType type = DType::kBf16, GemmLayout layout = GemmLayout::kForwa
 }
 
 double seconds(const Costs& costs, const Kernel& kernel, bool fp8_step = false) {
-  return costs.kernel(kernel, AttentionKernel::kFlash2, fp8_step);
+  return costs.kernel(kernel, AttentionKernel::kFlash2,
+                      fp8_step ? Precision::kFp8Tensorwise : Precision::kBf16);
 }
 
 Span across(std::int64_t nodes, Tier tier) {
