@@ -54,6 +54,7 @@ class RowReader {
     cluster();
     parallelism();  // before training: the batch follows from the replicas
     training();
+    unstated_layout();
     execution();
     printed_memory();
     if (options_.use_measured_network) measured();
@@ -207,6 +208,27 @@ class RowReader {
       p.cp_kind = CpKind::kUlysses;
     } else {
       unknown_word("cp_kind", "parallelism.cp_kind");
+    }
+  }
+
+  /// What a published run must have stated to its software, though its table does not.
+  void unstated_layout() {
+    ParallelismSettings& p = out_.run.parallelism;
+    const std::int64_t layers = out_.run.model->layers;
+    const std::int64_t stages = p.pp.value_or(1) * p.virtual_stages.value_or(1);
+    if (has_word("framework", {"megatron"}) && stages > 1 && stages <= layers + 2 &&
+        stages <= StageLayers::kMax && layers % stages != 0) {
+      std::vector<std::int64_t> split(static_cast<std::size_t>(stages), layers / stages);
+      const std::int64_t extra = layers % stages, first = (stages - extra) / 2;
+      for (std::int64_t i = first; i < first + extra; ++i)
+        ++split[static_cast<std::size_t>(i)];
+      p.stage_layers = split;
+      assume("parallelism.stage_layers", "uneven", "the layout is not stated");
+    }
+    const std::int64_t ep = p.ep.value_or(1), ranks = replicas() * p.cp.value_or(1);
+    if (ep > 1 && ranks % ep != 0 && ranks * p.tp.value_or(1) % ep == 0) {
+      p.etp = 1;  // else the expert groups would have no room
+      assume("parallelism.etp", "1", "not stated; expert groups need it");
     }
   }
 

@@ -173,7 +173,9 @@ const std::array kRules{
                               legal_tp(c, model(c).kv_heads));
          }},
     Rule{"stages-by-layers", "parallelism.pp",
-         [](const RuleContext& c) { return plan(c).stages() <= model(c).layers; },
+         [](const RuleContext& c) {  // a run may state stages of embedding or loss alone
+           return plan(c).stages() <= model(c).layers || plan(c).stage_layers.count > 0;
+         },
          [](const RuleContext& c) {
            return fmt::format(
                "{} stages (pp {} x virtual_stages {}) for {} layers would leave some "

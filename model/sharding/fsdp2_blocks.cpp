@@ -24,7 +24,7 @@ constexpr double add_bytes(int gradient, bool first) {
   return 2 + gradient + (first ? 0 : gradient);
 }
 
-std::int64_t gradient_size(const StageParts& s) {
+int gradient_size(const StageParts& s) {
   return size_of(s.states.gradient);
 }
 std::int64_t gradient_bytes(const Fsdp2Unit& unit, const StageParts& s) {
