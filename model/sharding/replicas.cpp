@@ -107,10 +107,12 @@ class Replicas : public ShardingStrategy {
     Span data, experts;
     int zero_stage = 0;
     DType gradient = DType::kFp32, parameter = DType::kBf16;
+    double stage_dense = 0, stage_experts = 0;  // which set the buckets of a collective
     bool operator==(const PassKey&) const = default;
     [[nodiscard]] std::size_t hash() const {
       return hash_of(reinterpret_cast<std::uintptr_t>(block), backward, beside, data.ranks,
-                     data.nodes, experts.ranks, zero_stage, gradient, parameter);
+                     data.nodes, experts.ranks, zero_stage, gradient, parameter, stage_dense,
+                     stage_experts);
     }
   };
 
@@ -164,6 +166,7 @@ Operation Replicas::gathering(const Counts& part, const StageParts& s, bool besi
 /// before it.
 BlockId Replicas::pass(const CostedBlock& block, bool backward, Beside beside,
                        const StageParts& s) {
+  const Counts stage = beside == Beside::kNothing ? Counts{} : counts_of(s);
   const PassKey key{&block,
                     backward,
                     beside,
@@ -171,7 +174,9 @@ BlockId Replicas::pass(const CostedBlock& block, bool backward, Beside beside,
                     s.expert_shard,
                     s.zero_stage,
                     s.states.gradient,
-                    s.states.parameter};
+                    s.states.parameter,
+                    stage.dense,
+                    stage.experts};
   return passes_.find_or_make(key, [&] {
     BlockAssembler b(draft_, to_text(block.kind));
     if (beside == Beside::kGather) {

@@ -86,3 +86,26 @@ TEST_CASE("smaller states take less memory") {
   CHECK(resident("optimizer: sgd") < resident("optimizer: adamw-8bit"));
   CHECK(resident("master_dtype: bf16, grad_dtype: bf16, moment_dtype: bf16") < fp32);
 }
+
+TEST_CASE("a plan's forecast does not depend on the plans before it") {
+  const test::StackRun run(
+      test::run_of("megatron-2025-03", 32, "dp_shard: 1, dp_replicate: -1, tp: 2, zero_stage: 1"));
+  std::vector<Plan> plans;
+  for (const int pp : {1, 2, 4}) {
+    for (const int zero : {0, 1}) {
+      Plan plan = run.job.plan;
+      plan.pp = pp;
+      plan.dp_replicate = 16 / pp;
+      plan.zero_stage = zero;
+      plans.push_back(plan);
+    }
+  }
+  Forecaster forward(run.job.scenario, run.profile), backward(run.job.scenario, run.profile);
+  std::vector<double> seconds;
+  for (const Plan& plan : plans)
+    seconds.push_back(forward.evaluate(plan).step_seconds);
+  for (std::size_t i = plans.size(); i-- > 0;) {
+    CHECK(backward.evaluate(plans[i]).step_seconds == seconds[i]);
+    CHECK(Forecaster(run.job.scenario, run.profile).evaluate(plans[i]).step_seconds == seconds[i]);
+  }
+}
