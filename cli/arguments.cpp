@@ -162,14 +162,15 @@ class Arguments {
     auto o = std::make_shared<PredictOptions>();
     add_run(*verb, o->run, 1, 1);
     add_engine(*verb, o->engine);
-    verb->add_option("--network", o->network, "none, or flow: share links (event engine)")
+    verb->add_option("--network", o->network, "none; flow (links shared) is not modelled yet")
         ->check(one_of({"none", "flow"}));
     verb->add_option("--trace", o->trace, "file for the timeline of a step (open in Perfetto)");
     verb->add_option("--program", o->program, "file for the lowered program as a JSON tree");
     verb->add_option("--require", o->require, "exit 3 unless this holds: 'fits && mfu > 0.4'")
         ->check(not_empty());
-    verb->add_option("--anchor", o->anchor, "your own measured runs");
-    verb->add_flag("--why", o->why, "which placement change caused each collective");
+    verb->add_option("--anchor", o->anchor, "your own measured runs; not modelled yet");
+    verb->add_flag("--why", o->why,
+                   "which placement change caused each collective; not modelled yet");
     on(verb, o, o->run.common, run_predict);
   }
 
@@ -187,7 +188,7 @@ class Arguments {
     add_run(*verb, o->run, 1, 1);
     verb->add_option("--top", o->top, "how many of the best are listed")
         ->check(CLI::Range(1, 100000));
-    verb->add_option("--jobs", o->jobs, "threads at most")->check(CLI::Range(1, 1024));
+    verb->add_option("--jobs", o->jobs, "threads at most; one is used")->check(CLI::Range(1, 1024));
     verb->add_flag("--exhaustive", o->exhaustive, "forecast every valid point in full, prune none");
     on(verb, o, o->run.common, run_sweep);
   }

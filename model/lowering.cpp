@@ -10,7 +10,7 @@
 namespace forerun {
 namespace {
 
-ShapeKey shape_key(BlockKind kind, const Plan& plan) {
+ShapeKey shape_key(BlockKind kind, const Plan& plan, const ModelSpec& model) {
   ShapeKey key;
   key.kind = kind;
   key.batch = plan.micro_batch;
@@ -19,7 +19,8 @@ ShapeKey shape_key(BlockKind kind, const Plan& plan) {
   key.cp = plan.cp;
   key.sequence_parallel = plan.sequence_parallel && plan.tp > 1;
   if (kind == BlockKind::kHead) {
-    key.tied = plan.pp == 1;  // in a pipeline both ends hold the table
+    // In a pipeline both ends hold the table.
+    key.tied = plan.pp == 1 && model.tied_embeddings;
     key.parallel_loss = plan.loss == LossKind::kParallel && plan.tp > 1;
   }
   key.accumulates = plan.zero_stage < 2;
@@ -63,7 +64,7 @@ BlockRequest request_of(const ShapeKey& key, const Scenario& scenario) {
   r.options.imbalance = key.imbalance;
   r.autodiff.regather_in_backward = software.regather_in_backward;
   r.recompute = key.recompute;
-  r.shares_table = key.tied && scenario.model.tied_embeddings;
+  r.shares_table = key.tied;
   r.save_list.matmul_every = software.selective_matmul_every;
   r.window = scenario.model.window;
   r.compiled = key.compiled;
@@ -139,12 +140,12 @@ std::size_t Lowering::shapes() const {
 }
 
 const BlockKernels& Lowering::kernels(BlockKind kind, const Plan& plan) {
-  return shape(shape_key(kind, plan));
+  return shape(shape_key(kind, plan, scenario_.model));
 }
 
 const CostedBlock* Lowering::costed(BlockKind kind, const Plan& plan, const MeshSpans& spans) {
   CostKey key;
-  key.shape = shape_key(kind, plan);
+  key.shape = shape_key(kind, plan, scenario_.model);
   key.tp = spans.tp;
   key.cp = spans.cp;
   if (kind == BlockKind::kMoeDecoder) key.expert = spans.expert;

@@ -39,10 +39,16 @@ std::string compare_json(const CompareResult& r) {
 
 namespace {
 
+/// The end of a long name, which tells files of one folder apart.
+std::string tail_of(const std::string& name) {
+  constexpr std::size_t kMost = 17;
+  return name.size() <= kMost ? name : "..." + name.substr(name.size() - kMost + 3);
+}
+
 void table(const CompareResult& r, std::back_insert_iterator<std::string> out) {
   fmt::format_to(out, "{:<24}", "");
   for (const std::string& name : r.names)
-    fmt::format_to(out, "{:>18}", name.substr(0, 17));
+    fmt::format_to(out, "{:>18}", tail_of(name));
   fmt::format_to(out, "\n");
   const auto row = [&](const char* what, int digits, auto value) {
     fmt::format_to(out, "{:<24}", what);

@@ -53,6 +53,13 @@ Comparison compare_pair(const Forecast& a, const Forecast& b, const std::string&
 void warn(const std::vector<Job>& jobs, CompareResult& out) {
   for (std::size_t i = 1; i < jobs.size(); ++i) {
     const Plan &a = jobs[0].plan, &b = jobs[i].plan;
+    const std::int64_t size_a = count_parameters(jobs[0].scenario.model).total,
+                       size_b = count_parameters(jobs[i].scenario.model).total;
+    if (size_a != size_b) {
+      out.warnings.push_back(
+          fmt::format("{} and {} are different models ({:.4g} and {:.4g} parameters)", out.names[0],
+                      out.names[i], static_cast<double>(size_a), static_cast<double>(size_b)));
+    }
     if (a.sequence_length != b.sequence_length) {
       out.warnings.push_back(fmt::format(
           "{} and {} differ in sequence length ({} and {}): tokens/s are not of equal work",

@@ -119,3 +119,21 @@ def test_the_wrong_one_is_named(forerun, variants, write):
     answer = forerun("compare", "a.yaml", wrong)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("wrong.yaml:2:1: paralelism: unknown key")
+
+
+def test_other_models_and_long_names_are_told(forerun, variants, write, tmp_path):
+    first, *_ = variants
+    text = forerun("compare", first, first, "--set", "model=llama3-8b").out
+    assert "different models" not in text
+    folder = tmp_path / "a-folder-with-a-long-name"
+    folder.mkdir()
+    names = []
+    for name, model in (("first.yaml", "llama3-8b"), ("second.yaml", "llama3-70b")):
+        path = folder / name
+        path.write_text(f"cluster: {{name: dgx-h100, gpus: 64}}\nmodel: {model}\n"
+                        "training: {sequence_length: 4096, micro_batch: 1, global_batch: 64}\n")
+        names.append(path)
+    answer = forerun("compare", *names)
+    assert answer.code == 0 and "are different models" in answer.out + answer.err
+    header = answer.out.splitlines()[0]
+    assert "first.yaml" in header and "second.yaml" in header
