@@ -2,14 +2,12 @@
 // sweep (nanotron.csv): how many are answered, and the error by stack, against the last accepted
 // figures. A change for the worse is accepted by editing them in the same commit, with the reason.
 
+#include "tests/accuracy/published.hpp"
+
 #include <doctest/doctest.h>
 
 #include <map>
 #include <string>
-
-#include "calibration/score.hpp"
-#include "study/predict.hpp"
-#include "tests/support/plans.hpp"
 
 using namespace forerun;
 
@@ -24,16 +22,8 @@ struct Table {
 };
 
 Table validated(const char* file) {
-  const CsvTable runs = read_csv_file(std::string(FORERUN_TEST_SOURCE "/calibration/runs/") + file);
-  const StudyContext context(test::source_data());
-  ValidateRequest request;
-  request.predictor = [&](const Job& job) {
-    PredictRequest one;
-    one.job = job;
-    one.rank_assumptions = false;
-    return predict(one, context).forecast;
-  };
-  const auto rows = validate(runs, context.data, context.residuals, request);
+  const CsvTable runs = test::published(file);
+  const auto rows = test::answered(runs);
   return {runs, rows, score(runs, rows, nullptr)};
 }
 

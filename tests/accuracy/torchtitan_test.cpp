@@ -7,9 +7,7 @@
 #include <map>
 #include <string>
 
-#include "calibration/score.hpp"
-#include "study/predict.hpp"
-#include "tests/support/plans.hpp"
+#include "tests/accuracy/published.hpp"
 
 using namespace forerun;
 
@@ -34,24 +32,12 @@ struct Validated {
   }
 };
 
-std::string path(const char* file) {
-  return std::string(FORERUN_TEST_SOURCE "/calibration/runs/") + file;
-}
-
 Validated validated(const CsvTable& runs) {
-  const StudyContext context(test::source_data());
-  ValidateRequest request;
-  request.predictor = [&](const Job& job) {
-    PredictRequest one;
-    one.job = job;
-    one.rank_assumptions = false;
-    return predict(one, context).forecast;
-  };
-  return {runs, validate(runs, context.data, context.residuals, request)};
+  return {runs, test::answered(runs)};
 }
 
 const Validated& all() {
-  static const Validated v = validated(read_csv_file(path("torchtitan.csv")));
+  static const Validated v = validated(test::published("torchtitan.csv"));
   return v;
 }
 
@@ -113,7 +99,7 @@ TEST_CASE("accuracy has not become worse unnoticed") {
 }
 
 TEST_CASE("pairs of runs that differ in one knob come out in the measured order") {
-  const CsvTable pairs = read_csv_file(path("torchtitan_pairs.csv"));
+  const CsvTable pairs = test::published("torchtitan_pairs.csv");
   const Score s = score(all().runs, all().rows, &pairs);
   CHECK(s.pairs->right >= 43);
   CHECK(s.pairs->wrong <= 1);
